@@ -1,0 +1,1 @@
+"""Compile diagnostics: the model, the catalogue of codes, and the renderers."""

@@ -1,0 +1,94 @@
+"""The catalogue: every code is complete, is written nowhere else, and its examples show it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from sexpgpu.diagnostics.codes import FAMILIES, all_codes, lookup
+
+ROOT = Path(__file__).resolve().parents[3]
+CODES = list(all_codes().values())
+ID = re.compile(r"[EW]-[A-Z]+-\d{3}")
+EXAMPLES = [code for code in CODES if code.bad]
+
+
+def product_files() -> list[Path]:
+    folders = [ROOT / "sexpgpu", ROOT / "lowering", ROOT / "loop"]
+    return sorted(
+        path
+        for folder in folders
+        for path in folder.rglob("*.py")
+        if not path.is_relative_to(ROOT / "sexpgpu" / "diagnostics" / "codes")
+    )
+
+
+def test_every_file_of_codes_is_listed() -> None:
+    folder = ROOT / "sexpgpu" / "diagnostics" / "codes"
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("file", FAMILIES)
+def test_a_file_declares_its_own_families(file: str) -> None:
+    text = (ROOT / "sexpgpu" / "diagnostics" / "codes" / f"{file}.py").read_text()
+    declared = re.findall(r'code\(\s*"([EW]-([A-Z]+)-\d+)"', text)
+    assert declared
+    assert {family for _, family in declared} <= set(FAMILIES[file])
+
+
+@pytest.mark.parametrize("code", CODES, ids=lambda code: code.id)
+def test_a_code_is_complete(code) -> None:
+    assert ID.fullmatch(code.id)
+    for name in ("title", "explain", "fix"):
+        text = getattr(code, name)
+        assert len(text) > 5, f"{code.id} has no {name}"
+        assert text.strip() == text, f"{code.id}: {name} has space around it"
+        assert "  " not in text, f"{code.id}: {name} is broken up badly"
+    assert len(code.title) <= 80
+    assert not code.title.endswith(".")
+    assert bool(code.bad) == bool(code.good), f"{code.id}: an example needs both its files"
+    assert code.bad != code.good or not code.bad
+
+
+def test_lookup_takes_either_case() -> None:
+    assert lookup("e-int-001") is lookup("E-INT-001") is all_codes()["E-INT-001"]
+    assert lookup("E-INT-999") is None
+
+
+def test_no_code_is_written_outside_the_catalogue() -> None:
+    found: list[str] = []
+    for path in product_files():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        prose = {
+            id(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+        found += [
+            f"{path.relative_to(ROOT)}:{node.lineno}: {node.value}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in prose
+            and ID.search(node.value)
+        ]
+    assert not found, "name the declared code instead of its id"
+
+
+def codes_of(text: str) -> set[str]:
+    from sexpgpu.compiler import check_text
+
+    return {diagnostic.code.id for diagnostic in check_text(text, "example.sx")}
+
+
+@pytest.mark.parametrize("code", EXAMPLES, ids=lambda code: code.id)
+def test_the_bad_example_shows_its_code(code) -> None:
+    assert codes_of(code.bad) == {code.id}
+
+
+@pytest.mark.parametrize("code", EXAMPLES, ids=lambda code: code.id)
+def test_the_good_example_is_clean(code) -> None:
+    assert codes_of(code.good) == set()
