@@ -1,0 +1,1 @@
+"""The intermediate representation: types, graphs, their texts, and verification."""

@@ -1,0 +1,259 @@
+"""The IR document: everything a run needs, as checked data. Knows neither Lisp, ops nor backends.
+
+Graphs are `Graph` objects; every other part is plain JSON data in records with fixed fields.
+`ir/serial.py` turns a document into canonical JSON and back; `ir/verify.py` checks one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sexpgpu.ir.graph import Graph
+from sexpgpu.source import Source
+
+FORMAT = "sexpgpu-ir"
+VERSION = 1
+
+
+class Record:
+    """A record with the fields of its `__slots__`, all given by keyword, comparable, to JSON."""
+
+    __slots__ = ()
+
+    def __init__(self, **fields: Any) -> None:
+        for name in self.__slots__:
+            setattr(self, name, fields.pop(name))
+        if fields:
+            raise TypeError(f"{type(self).__name__} has no field {next(iter(fields))}")
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(
+            getattr(self, n) == getattr(other, n) for n in self.__slots__
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.to_json()!r})"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_json()
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return value
+
+
+class Field(Record):
+    """A loader's field: `shape` without the batch axis; `range` [lo, hi] inclusive or None."""
+
+    __slots__ = ("dtype", "name", "range", "shape")
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    range: tuple[float, float] | None
+
+
+class Stage(Record):
+    """One stage of a loader.
+
+    source   {"kind": "npz" | "text" | "inline" | "synthetic", ...}: see docs/data.md
+    base     the folder that relative paths start from
+    fields   list of Field;  batch: records a batch;  microbatches: None = defrun's
+    """
+
+    __slots__ = (
+        "base", "batch", "drop_last", "fields", "microbatches", "name", "records", "shuffle",
+        "source",
+    )  # fmt: skip
+    name: str
+    source: dict[str, Any]
+    base: str
+    fields: list[Field]
+    batch: int
+    shuffle: bool
+    drop_last: bool
+    microbatches: int | None
+    records: int | None  # counted at compile time, or None
+
+
+class Loader(Record):
+    __slots__ = ("name", "stages")
+    name: str
+    stages: list[Stage]
+
+
+class Parameter(Record):
+    """A parameter. `init` names a graph `init/ID`; its key is made of the seed and `path`."""
+
+    __slots__ = ("aliases", "dtype", "group", "init", "path", "shape", "tags", "trainable")
+    path: str
+    aliases: list[str]
+    shape: tuple[int, ...]
+    dtype: str
+    init: str
+    trainable: bool
+    tags: list[str]
+    group: str | None  # optimizer group; None when frozen
+
+
+class Buffer(Record):
+    __slots__ = ("dtype", "init", "path", "shape")
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    init: str
+
+
+class State(Record):
+    """A state of an optimizer for one parameter; `init` names a graph `init/ID`."""
+
+    __slots__ = ("dtype", "init", "name", "shape")
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    init: str
+
+
+class Update(Record):
+    """How one parameter is updated: graph `update/ID`, its states, its group."""
+
+    __slots__ = ("graph", "group", "states")
+    graph: str
+    group: str
+    states: list[State]
+
+
+class Group(Record):
+    """An optimizer group. `hyper` names the graph `hyper/GROUP` whose outputs are the
+    hyperparameters; `constants` are the numbers that are no schedules (shown by explain)."""
+
+    __slots__ = (
+        "clip_norm",
+        "constants",
+        "every",
+        "frozen",
+        "hyper",
+        "name",
+        "optimizer",
+        "schedules",
+    )
+    name: str
+    optimizer: str
+    hyper: str | None
+    constants: dict[str, Any]
+    schedules: list[str]
+    frozen: bool
+    every: int
+    clip_norm: float | None
+
+
+class Evaluation(Record):
+    """An evaluation pass. `graph` takes whole batches, `rest` the remainder (None: there is none,
+    or the count is not known before the run); `rest_batch` is the remainder's extent."""
+
+    __slots__ = (
+        "at_end", "at_start", "batches", "every", "graph", "loader", "name", "rest", "rest_batch",
+    )  # fmt: skip
+    name: str
+    loader: str
+    every: int | None
+    batches: int | None
+    at_start: bool
+    at_end: bool
+    graph: str
+    rest: str | None
+    rest_batch: int
+
+
+class Metric(Record):
+    """How a graph's metric is reduced: mean sum max min last rms."""
+
+    __slots__ = ("name", "reduce")
+    name: str
+    reduce: str
+
+
+class Checkpointing(Record):
+    """every n steps (None: only the last), keep the newest n, and every n-th for good."""
+
+    __slots__ = ("best", "every", "keep", "keep_every")
+    every: int | None
+    keep: int | None
+    keep_every: int | None
+    best: tuple[str, str] | None  # ("min" | "max", series)
+
+
+class Run(Record):
+    """What defrun says. Exactly one of `steps` and `epochs` is given."""
+
+    __slots__ = (
+        "checkpoint", "clip_norm", "epochs", "evaluations", "finite", "log_every", "microbatches",
+        "name", "precision", "seed", "steps", "steps_per_dispatch", "train",
+    )  # fmt: skip
+    name: str
+    train: str
+    steps: int | None
+    epochs: int | None
+    microbatches: int
+    precision: str
+    seed: int
+    clip_norm: float | None
+    evaluations: list[str]
+    checkpoint: Checkpointing
+    log_every: int
+    finite: str
+    steps_per_dispatch: int | str
+
+
+class Document:
+    """Everything. `metrics` is keyed by graph name; `terms` are the loss terms of each train graph;
+    `static_weights` tells for which train graphs all weights are known at compile time."""
+
+    __slots__ = (
+        "buffers", "counters", "evaluations", "graphs", "groups", "loaders", "manifest", "metrics",
+        "parameters", "run", "sources", "terms", "updates",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        manifest: dict[str, Any],
+        sources: list[Source],
+        run: Run,
+        loaders: list[Loader],
+        parameters: list[Parameter],
+        buffers: list[Buffer],
+        groups: list[Group],
+        updates: dict[str, Update],
+        graphs: dict[str, Graph],
+        evaluations: list[Evaluation],
+        metrics: dict[str, list[Metric]],
+        terms: dict[str, list[str]],
+        counters: list[str],
+    ) -> None:
+        self.manifest = manifest
+        self.sources = sources
+        self.run = run
+        self.loaders = loaders
+        self.parameters = parameters
+        self.buffers = buffers
+        self.groups = groups
+        self.updates = updates
+        self.graphs = graphs
+        self.evaluations = evaluations
+        self.metrics = metrics
+        self.terms = terms
+        self.counters = counters
+
+    def loader(self, name: str) -> Loader:
+        return next(loader for loader in self.loaders if loader.name == name)
+
+    def group(self, name: str) -> Group:
+        return next(group for group in self.groups if group.name == name)
