@@ -1,0 +1,22 @@
+"""What passes share: a graph with some values put in place of others. Knows no Lisp."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sexpgpu.ir.graph import Graph, Node, Value
+
+
+def substituted(node: Node, replaced: Mapping[Value, Value]) -> Node:
+    """The node with replaced operands; the node itself when none is. Its results are kept."""
+    for value in node.operands:
+        if value in replaced:
+            operands = tuple([replaced.get(v, v) for v in node.operands])
+            return Node(node.op, operands, node.attrs, node.results, node.origin, node.numerics)
+    return node
+
+
+def rebuilt(graph: Graph, nodes: Sequence[Node], replaced: Mapping[Value, Value]) -> Graph:
+    """The graph with those nodes, and with outputs replaced."""
+    outputs = {name: replaced.get(value, value) for name, value in graph.outputs.items()}
+    return Graph(graph.name, graph.inputs, nodes, outputs)

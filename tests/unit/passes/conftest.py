@@ -1,0 +1,6 @@
+"""Makes `sampled_graphs`, which tests of ir and passes share, importable."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
