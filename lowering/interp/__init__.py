@@ -1,0 +1,4 @@
+"""The reference lowering: IR graphs on plain NumPy, written to be read.
+
+Shares no code with `xla`, so that each checks the other.
+"""

@@ -1,0 +1,246 @@
+"""XLA devices: the process's set-up, compilation, and moving arrays.
+
+jax is set up without touching what a notebook's own jax code sees: 64-bit dtypes are enabled only
+around our traces and transfers, compiler flags go with each compilation, the platform is chosen
+only where jax was not loaded before.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sexpgpu.diagnostics.codes.system import E_DEV_001
+from sexpgpu.diagnostics.model import Diagnostic, SxError
+from sexpgpu.ir.types import TensorType
+from sexpgpu.lowering.backend import Tree
+from sexpgpu.lowering.interp.backend import process_memory_peak
+from sexpgpu.lowering.xla.options import CpuTuning, Lowering
+
+_JAX_LOADED_BEFORE = "jax" in sys.modules
+
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+from jaxlib.version import __version__ as jaxlib_version  # noqa: E402
+
+from sexpgpu.lowering.xla.dtypes import LAX  # noqa: E402
+from sexpgpu.lowering.xla.engine import XlaEngine  # noqa: E402
+from sexpgpu.lowering.xla.evaluate import Watch, opaque_true  # noqa: E402
+
+CACHE_VARIABLE = "SEXPGPU_CACHE"  # a directory; empty: no compilation cache
+
+# Rounding to a 16-bit dtype is part of a graph's meaning.
+_OPTIONS: dict[str, Any] = {"xla_allow_excess_precision": False}
+# No kernel whose sums come in another order each time, no choice of kernels by stopwatch.
+_DETERMINISTIC: dict[str, Any] = {
+    "xla_gpu_deterministic_ops": True,
+    "xla_gpu_exclude_nondeterministic_ops": True,
+}
+
+
+def open_xla(device: str, *, deterministic: bool = True) -> XlaBackend:
+    """The backend of `auto`, `cpu` or `cuda`. Raises SxError E-DEV-001."""
+    _use_compilation_cache()
+    if device == "cpu" and not _JAX_LOADED_BEFORE and not os.environ.get("JAX_PLATFORMS"):
+        jax.config.update("jax_platforms", "cpu")  # else jax takes most of a GPU's memory, too
+    if device in ("auto", "cuda"):
+        cuda = _local_devices("cuda")
+        if cuda:
+            return XlaBackend("cuda", cuda, deterministic=deterministic)
+        if device == "cuda":
+            raise SxError(Diagnostic(E_DEV_001, f"no CUDA device: {_why_no_cuda()}"))
+    cpu = _local_devices("cpu")
+    if not cpu:
+        raise SxError(
+            Diagnostic(
+                E_DEV_001,
+                "jax offers no CPU device",
+                fix="unset JAX_PLATFORMS, or add cpu to it",
+            )
+        )
+    return XlaBackend("cpu", cpu, deterministic=deterministic)
+
+
+def _setting(name: str) -> Any:
+    return getattr(jax.config, name)
+
+
+def _local_devices(platform: str) -> list[Any]:
+    try:
+        return list(jax.local_devices(backend=platform))
+    except RuntimeError:  # jax's way to say that it has no such backend
+        return []
+
+
+def _why_no_cuda() -> str:
+    platforms = os.environ.get("JAX_PLATFORMS") or _setting("jax_platforms")
+    if platforms and "cuda" not in platforms and "gpu" not in platforms:
+        return f"jax is restricted to {platforms} (JAX_PLATFORMS)"
+    from importlib.util import find_spec
+
+    if not any(find_spec(f"jax_cuda{version}_plugin") for version in (13, 12)):
+        return "jax is installed without CUDA support (pip install 'sexpgpu[cuda]')"
+    if not os.path.exists("/dev/nvidiactl"):
+        return "no NVIDIA driver is loaded"
+    return "jax cannot use the NVIDIA driver that is loaded"
+
+
+def cache_directory(environment: Mapping[str, str] | None = None) -> Path | None:
+    """Where compiled steps are kept; None: nowhere."""
+    environment = os.environ if environment is None else environment
+    chosen = environment.get(CACHE_VARIABLE)
+    if chosen is not None:
+        return Path(chosen).expanduser() if chosen else None
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sexpgpu"
+
+
+def _use_compilation_cache() -> None:
+    """jax keeps every executable, unless the process has a cache of its own."""
+    directory = cache_directory()
+    if directory is None or _setting("jax_compilation_cache_dir"):
+        return
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # without a cache every start compiles again; `doctor` says so
+    jax.config.update("jax_compilation_cache_dir", str(directory))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+class XlaBackend:
+    """One CPU or CUDA device of this process."""
+
+    def __init__(
+        self,
+        name: str,
+        devices: Sequence[Any],
+        *,
+        deterministic: bool = True,
+        tuning: CpuTuning | None = None,
+        names: bool = False,
+    ) -> None:
+        self.name = name
+        self.devices = list(devices)
+        self.deterministic = deterministic
+        self.tuning = (tuning or CpuTuning()) if name == "cpu" else None
+        self.names = names
+        self._sharding = jax.sharding.SingleDeviceSharding(self.devices[0])
+        self._zero = self.put(np.zeros((), np.int32))
+
+    def compile(
+        self,
+        function: Callable[..., Tree],
+        examples: Sequence[Tree],
+        donate: Sequence[int] = (0,),
+        *,
+        watch: Watch | None = None,
+    ) -> XlaCompiled:
+        def traced(zero: jax.Array, *trees: Tree) -> Tree:
+            lowering = Lowering()
+            if self.tuning is not None:
+                lowering = Lowering(self.tuning, opaque_true(zero))
+            return function(XlaEngine(lowering, watch=watch, names=self.names), *trees)
+
+        shapes = [jax.tree.map(self._abstract, tree, is_leaf=_is_type) for tree in examples]
+        clock = [time.perf_counter()]
+        with jax.enable_x64(True), warnings.catch_warnings():
+            # a donated array that no result has the shape of: nothing the user can mend
+            warnings.filterwarnings("ignore", message="Some donated buffers were not usable")
+            jitted = jax.jit(traced, donate_argnums=tuple(i + 1 for i in donate))
+            trace = jitted.trace(self._abstract(self._zero), *shapes)
+            clock.append(time.perf_counter())
+            lowered = trace.lower()
+            clock.append(time.perf_counter())
+            compiled = lowered.compile(compiler_options=self._compiler_options())
+            clock.append(time.perf_counter())
+        parts = ("trace", "lower", "compile")
+        seconds = {k: b - a for k, a, b in zip(parts, clock, clock[1:], strict=False)}
+        return XlaCompiled(compiled, self._zero, seconds)
+
+    def _abstract(self, leaf: Any) -> jax.ShapeDtypeStruct:
+        dtype = LAX[leaf.dtype] if _is_type(leaf) else np.dtype(leaf.dtype)
+        return jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=self._sharding)
+
+    def _compiler_options(self) -> dict[str, Any]:
+        if self.name == "cuda" and self.deterministic:
+            return {**_OPTIONS, **_DETERMINISTIC}
+        return dict(_OPTIONS)
+
+    def put(self, tree: Tree) -> Tree:
+        with jax.enable_x64(True):
+            return jax.device_put(tree, self._sharding)
+
+    def get(self, tree: Tree) -> Tree:
+        return jax.tree.map(np.asarray, tree)
+
+    def block(self, tree: Tree) -> Tree:
+        return jax.block_until_ready(tree)
+
+    def memory_peak(self) -> int | None:
+        if self.name == "cpu":
+            return process_memory_peak()
+        stats = self.devices[0].memory_stats() or {}
+        peak = stats.get("peak_bytes_in_use")
+        return None if peak is None else int(peak)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "device": self.name,
+            "kind": self.devices[0].device_kind,
+            "count": len(self.devices),
+            "deterministic": self.deterministic,
+            "jax": jax.__version__,
+            "jaxlib": jaxlib_version,
+            "numpy": np.__version__,
+        }
+
+
+def _is_type(leaf: Any) -> bool:
+    return isinstance(leaf, TensorType)
+
+
+class XlaCompiled:
+    """One executable."""
+
+    def __init__(
+        self, compiled: jax.stages.Compiled, zero: jax.Array, seconds: Mapping[str, float]
+    ) -> None:
+        self._compiled = compiled
+        self._zero = zero
+        self.seconds = seconds
+
+    def __call__(self, *trees: Tree) -> Tree:
+        with jax.enable_x64(True):
+            return self._compiled(self._zero, *trees)
+
+    def cost(self) -> dict[str, float] | None:
+        found = self._compiled.cost_analysis()
+        if not found:
+            return None
+        return {
+            "flops": float(found.get("flops", 0.0)),
+            "bytes": float(found.get("bytes accessed", 0.0)),
+        }
+
+    def memory(self) -> dict[str, int] | None:
+        plan = self._compiled.memory_analysis()
+        if plan is None:
+            return None
+        parts = {
+            "argument": plan.argument_size_in_bytes,
+            "output": plan.output_size_in_bytes,
+            "alias": plan.alias_size_in_bytes,
+            "temp": plan.temp_size_in_bytes,
+        }
+        # the plan's own peak leaves the temporaries out where arguments are donated
+        total = parts["argument"] + parts["output"] - parts["alias"] + parts["temp"]
+        return {**parts, "total": total}
+
+    def text(self) -> str:
+        return self._compiled.as_text() or ""

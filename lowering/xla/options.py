@@ -1,0 +1,46 @@
+"""Every choice of the lowering that depends on the device, in one place.
+
+They were measured on XLA:CPU, whose fusion recomputes producers and whose convolutions and 16-bit
+dots are slow. On a GPU the plain form of each op is the right one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class CpuTuning(NamedTuple):
+    """What XLA:CPU is given in place of the plain form of an op.
+
+    fence          the gradient between repeated blocks passes through a conditional that XLA
+                   cannot see through: else its fusion recomputes the gradient of every later
+                   block in each block, and cost grows with the square of the depth
+                   (`optimization_barrier` is dropped before fusion)
+    patches_conv   a convolution is a product with the patches of its input, and the weight
+                   gradient patches^T.dy
+    patches_limit  bytes of patches above which the plain convolution is used after all
+    widen_halves   16-bit operands of products are raised to f32 (exact, and the accumulation is
+                   in f32 anyway): bf16 x bf16 -> f32 has no implementation in larger graphs
+    one_hot_limit  bytes of one-hot rows up to which rows are added to a table by a product
+                   with them: XLA:CPU scatters one row at a time
+    """
+
+    fence: bool = True
+    patches_conv: bool = True
+    patches_limit: int = 1 << 29
+    widen_halves: bool = True
+    one_hot_limit: int = 1 << 23
+
+
+class Lowering(NamedTuple):
+    """What a rule may know besides its operands.
+
+    tuning  None except on CPU
+    pred    on CPU a bool scalar that is true at run time and that no compiler knows to be
+    """
+
+    tuning: CpuTuning | None = None
+    pred: Any = None
+
+
+PLAIN = Lowering()

@@ -1,0 +1,316 @@
+"""Every rule of every op, from the registry: a new op needs no new test.
+
+The NumPy rules are held against central differences (in f64), the lax rules against the NumPy
+rules, the VJPs against both and against jax's own derivative of the lax rule.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+
+from sexpgpu import ops
+from sexpgpu.ir.graph import Graph, Value
+from sexpgpu.ir.types import TensorType
+from sexpgpu.lowering.interp.dtypes import NUMPY
+from sexpgpu.lowering.interp.evaluate import Plan, evaluate
+from sexpgpu.lowering.interp.registry import RULES as NUMPY_RULES
+from sexpgpu.lowering.xla.evaluate import evaluate as lower
+from sexpgpu.lowering.xla.options import PLAIN, CpuTuning, Lowering
+from sexpgpu.lowering.xla.registry import RULES as LAX_RULES
+from sexpgpu.ops import OPS, NoGrad, OpDef, Sample
+
+ALL = [pytest.param(op, id=op.name) for op in OPS.values()]
+DIFFERENTIABLE = [
+    pytest.param(op, id=op.name)
+    for op in OPS.values()
+    if not isinstance(op.vjp, NoGrad) and any(sample.grad for sample in op.samples)
+]
+
+# Largest error of XLA:CPU against NumPy in units of the last place. Ops that are not here agree
+# to the bit. A dict gives f64 its own bound.
+ULPS: dict[str, int | dict[str, int]] = {
+    "exp": 2, "expm1": 4, "log": 3, "log1p": 3, "rsqrt": 3, "cbrt": 3,
+    "sin": 2, "cos": 2, "tan": 4, "asin": 4, "acos": 4, "atan": 4, "atan2": 4,
+    "sinh": 4, "cosh": 4, "tanh": 5, "asinh": 5, "acosh": 5, "atanh": 5,
+    "sigmoid": 5, "erf": 5, "erfc": 8, "erf-inv": {"f32": 3, "f64": 400}, "softplus": 5,
+    "pow": 4, "mean": 1,
+}  # fmt: skip
+# Sums (in another order) and functions with roots: the error is measured against the magnitude of
+# the terms, not of what is left of them.
+ACCUMULATING = {
+    "lgamma", "digamma",
+    "sum", "mean", "prod", "cumsum", "cumprod", "softmax", "log-softmax", "logsumexp", "dot",
+    "conv", "conv-input-grad", "conv-weight-grad", "avg-pool", "avg-pool-grad", "max-pool-grad",
+    "take-add", "put-along-add", "scatter-add",
+}  # fmt: skip
+
+
+def in_dtype(op: OpDef, sample: Sample, dtype: str) -> Sample | None:
+    """The sample with its f32 operands in another float dtype, where the op takes that."""
+    if not any(t.dtype == "f32" for t in sample.types):
+        return None
+    types = [TensorType(t.shape, dtype, t.batch) if t.dtype == "f32" else t for t in sample.types]
+    last = len(op.operands) - 1
+    if any(t.dtype not in op.operands[min(i, last)] for i, t in enumerate(types)):
+        return None
+    made = Sample(*types, low=sample.low, high=sample.high, values=sample.values, grad=sample.grad)
+    # a result in f32 would round what the operands' dtype resolves
+    made.attrs = {
+        name: dtype if op.attrs[name].startswith("dtype") and value == "f32" else value
+        for name, value in sample.attrs.items()
+    }
+    try:
+        ops.infer(op.name, made.types, made.attrs)
+    except ops.OpError:
+        return None
+    return made
+
+
+def draw(sample: Sample, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    arrays: list[np.ndarray] = []
+    for i, type in enumerate(sample.types):
+        word = sample.values if isinstance(sample.values, str) else sample.values[i]
+        low, high = sample.low, sample.high
+        if type.dtype == "bool":
+            x = rng.integers(0, 2, type.shape)
+        elif type.dtype[0] in "iu":
+            x = rng.integers(math.ceil(low), max(math.ceil(high), math.ceil(low) + 1), type.shape)
+        elif word == "integers":
+            x = rng.integers(math.ceil(low), math.ceil(high), type.shape)
+        elif word == "distinct":
+            x = rng.permutation(np.linspace(low, high, type.size)).reshape(type.shape)
+        else:
+            x = rng.uniform(low, high, type.shape)
+        arrays.append(np.asarray(x).astype(NUMPY[type.dtype]))
+    return arrays
+
+
+def graph_of(op: OpDef, sample: Sample) -> Graph:
+    b = ops.new_builder()
+    operands = [b.input(str(i), type) for i, type in enumerate(sample.types)]
+    results = b.node(op.name, tuple(operands), sample.attrs).results
+    return b.finish(op.name, {str(i): value for i, value in enumerate(results)})
+
+
+def vjp_graph(op: OpDef, sample: Sample) -> tuple[Graph, list[Value | None]]:
+    """Inputs 0…, ct0…; outputs d0… for the operands that have a cotangent."""
+    b = ops.new_builder()
+    operands = [b.input(str(i), type) for i, type in enumerate(sample.types)]
+    node = b.node(op.name, tuple(operands), sample.attrs)
+    cotangents = tuple(
+        b.input(f"ct{i}", value.type) if value.dtype[0] in "fb" and value.dtype != "bool" else None
+        for i, value in enumerate(node.results)
+    )
+    grads = op.vjp(b, node, cotangents)
+    outputs = {f"d{i}": value for i, value in enumerate(grads) if value is not None}
+    return b.finish(f"vjp of {op.name}", outputs), list(grads)
+
+
+def named(arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+    return {str(i): x for i, x in enumerate(arrays)}
+
+
+def run_numpy(graph: Graph, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return evaluate(Plan(graph), inputs)
+
+
+def run_lax(graphs: list[Graph], inputs: list[dict[str, np.ndarray]], tuned: bool) -> list[dict]:
+    """All graphs in one jit: a compilation costs more than these graphs do."""
+
+    def step(zero, inputs):
+        lowering = Lowering(CpuTuning(), zero >= np.int32(0)) if tuned else PLAIN
+        return [lower(graph, given, lowering) for graph, given in zip(graphs, inputs, strict=True)]
+
+    with jax.enable_x64(True):
+        results = jax.jit(step)(np.int32(0), inputs)
+        return jax.tree.map(np.asarray, results)
+
+
+def ordered(x: np.ndarray) -> np.ndarray:
+    """Floats as integers that count units in the last place, through zero."""
+    bits = x.view({2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.itemsize]).astype(object)
+    least = -(1 << (8 * x.dtype.itemsize - 1))
+    return np.where(bits < 0, least - bits, bits)
+
+
+def ulps_apart(a: np.ndarray, b: np.ndarray) -> int:
+    assert np.array_equal(np.isnan(a), np.isnan(b))
+    known = ~np.isnan(a)
+    return int(np.abs(ordered(a[known]) - ordered(b[known])).max(initial=0))
+
+
+def agree(op: OpDef, got: np.ndarray, want: np.ndarray, inputs: list[np.ndarray]) -> None:
+    assert got.shape == want.shape
+    assert got.dtype == want.dtype
+    if want.dtype.kind in "iub":
+        np.testing.assert_array_equal(got, want)
+        return
+    half = want.dtype in (NUMPY["bf16"], NUMPY["f16"])
+    if op.name in ACCUMULATING and not half:
+        scale = 1.0
+        for x in inputs:
+            if x.dtype.kind == "f":
+                scale *= max(1.0, float(np.abs(x).max(initial=0)))
+        bound = (
+            32
+            * float(np.finfo(want.dtype).eps)
+            * scale
+            * max(1.0, float(np.nanmax(np.abs(want), initial=0)))
+        )
+        np.testing.assert_allclose(got, want, rtol=0, atol=bound)
+        return
+    allowed = ULPS.get(op.name, 0)
+    if isinstance(allowed, dict):
+        allowed = allowed["f64" if want.dtype == np.float64 else "f32"]
+    if half:
+        allowed = min(allowed, 1) if op.name not in ACCUMULATING else 1
+    assert ulps_apart(got, want) <= allowed
+
+
+# ---- completeness --------------------------------------------------------------------------
+@pytest.mark.parametrize("op", ALL)
+def test_op_has_every_facet(op: OpDef) -> None:
+    assert op.name in NUMPY_RULES, f"{op.name} has no NumPy rule"
+    assert op.name in LAX_RULES, f"{op.name} has no lax rule"
+    assert op.samples, f"{op.name} has no samples"
+    assert op.rejects or not op.attrs, f"{op.name} has no rejects"
+    assert op.doc.endswith("."), f"{op.name}: the doc is not a sentence"
+    assert callable(op.vjp) or op.vjp.reason
+
+
+def test_no_rule_without_an_op() -> None:
+    assert set(NUMPY_RULES) == set(OPS)
+    assert set(LAX_RULES) == set(OPS)
+
+
+# ---- lax against NumPy ---------------------------------------------------------------------
+@pytest.mark.parametrize("op", ALL)
+def test_lax_agrees_with_numpy(op: OpDef) -> None:
+    """Also checks that both give the inferred shape and dtype: the evaluators refuse others."""
+    samples = list(op.samples)
+    widest = max(
+        samples, key=lambda s: max((t.size for t in s.types if t.dtype == "f32"), default=0)
+    )
+    samples += [v for d in ("f64", "bf16", "f16") if (v := in_dtype(op, widest, d)) is not None]
+    inputs = [draw(sample) for sample in samples]
+    graphs = [graph_of(op, sample) for sample in samples]
+    wanted = [run_numpy(graph, named(xs)) for graph, xs in zip(graphs, inputs, strict=True)]
+    for tuned in (True, False) if LAX_RULES[op.name].by_device else (True,):
+        chosen = [
+            i
+            for i, sample in enumerate(samples)
+            # XLA:CPU itself may have no 16-bit product
+            if tuned or not any(t.dtype in ("bf16", "f16") for t in sample.types)
+        ]
+        results = run_lax([graphs[i] for i in chosen], [named(inputs[i]) for i in chosen], tuned)
+        for i, result in zip(chosen, results, strict=True):
+            for name, want in wanted[i].items():
+                try:
+                    agree(op, result[name], np.asarray(want), inputs[i])
+                except AssertionError as error:
+                    error.add_note(f"sample {samples[i].types} {samples[i].attrs} tuned={tuned}")
+                    raise
+
+
+# ---- derivatives ---------------------------------------------------------------------------
+def cotangents_for(op: OpDef, sample: Sample, seed: int = 1) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    types = ops.infer(op.name, sample.types, sample.attrs)
+    return {
+        f"ct{i}": np.asarray(rng.normal(size=t.shape)).astype(NUMPY[t.dtype])
+        for i, t in enumerate(types)
+        if t.dtype in ("f32", "f64")
+    }
+
+
+@pytest.mark.parametrize("op", DIFFERENTIABLE)
+def test_vjp_against_central_differences(op: OpDef) -> None:
+    for sample in op.samples:
+        if not sample.grad:
+            continue
+        wide = in_dtype(op, sample, "f64")
+        if wide is None:
+            continue
+        xs = draw(wide)
+        cotangents = cotangents_for(op, wide)
+        graph, grads = vjp_graph(op, wide)
+        got = run_numpy(graph, {**named(xs), **cotangents})
+        plan = Plan(graph_of(op, wide))
+
+        def objective(points: list[np.ndarray], plan=plan, cotangents=cotangents) -> float:
+            results = evaluate(plan, named(points))
+            return sum(float(np.sum(ct * results[k[2:]])) for k, ct in cotangents.items())
+
+        for k, x in enumerate(xs):
+            if x.dtype != np.float64:
+                assert grads[k] is None
+                continue
+            want = np.zeros_like(x)
+            for place in itertools.product(*map(range, x.shape)):
+                step = 1e-6 * max(1.0, abs(float(x[place])))
+                sides = []
+                for sign in (1, -1):
+                    moved = [y.copy() for y in xs]
+                    moved[k][place] += sign * step
+                    sides.append(objective(moved))
+                want[place] = (sides[0] - sides[1]) / (2 * step)
+            gradient = got.get(f"d{k}", np.zeros_like(x))
+            np.testing.assert_allclose(
+                gradient, want, rtol=2e-6, atol=2e-7, err_msg=f"{wide.types} {wide.attrs} d{k}"
+            )
+
+
+@pytest.mark.parametrize("op", DIFFERENTIABLE)
+def test_vjp_against_jax(op: OpDef) -> None:
+    """In f32, with every node of the VJP lowered."""
+    samples = [s for s in op.samples if s.grad and any(t.dtype == "f32" for t in s.types)]
+    inputs = [draw(sample, seed=2) for sample in samples]
+    cotangents = [cotangents_for(op, sample) for sample in samples]
+    graphs = [vjp_graph(op, sample)[0] for sample in samples]
+    given = [{**named(xs), **cts} for xs, cts in zip(inputs, cotangents, strict=True)]
+
+    def derivative(graph, xs, cts):
+        floats = [i for i, x in enumerate(xs) if x.dtype == np.float32]
+
+        def function(*active):
+            full = list(xs)
+            for i, x in zip(floats, active, strict=True):
+                full[i] = x
+            values = lower(graph, {str(i): x for i, x in enumerate(full)}, PLAIN)
+            return {f"ct{k}": v for k, v in values.items() if f"ct{k}" in cts}
+
+        _, back = jax.vjp(function, *[xs[i] for i in floats])
+        return dict(zip([f"d{i}" for i in floats], back(cts), strict=True))
+
+    forward = [graph_of(op, sample) for sample in samples]
+
+    def both(given, inputs, cotangents):
+        ours = [lower(g, x, PLAIN) for g, x in zip(graphs, given, strict=True)]
+        theirs = map(derivative, forward, inputs, cotangents)
+        return ours, list(theirs)
+
+    with jax.enable_x64(True):
+        results, wanted = jax.jit(both)(given, inputs, cotangents)
+    for sample, got, want in zip(samples, results, wanted, strict=True):
+        for name, value in want.items():
+            value = np.asarray(value)
+            scale = max(1.0, float(np.abs(value).max(initial=0)))
+            gradient = got.get(name, np.zeros_like(value))
+            np.testing.assert_allclose(
+                gradient, value, rtol=2e-5, atol=2e-6 * scale, err_msg=f"{sample.types} {name}"
+            )
+
+
+def test_the_measure_of_ulps_counts() -> None:
+    one = np.array([1.0, -0.0, 2.0], np.float32)
+    next_up = np.nextafter(one, np.float32(4))
+    assert ulps_apart(one, next_up) == 1
+    assert ulps_apart(np.array([0.0], np.float32), np.array([-0.0], np.float32)) == 0
+    assert ulps_apart(one.astype(ml_dtypes.bfloat16), one.astype(ml_dtypes.bfloat16)) == 0
