@@ -1,0 +1,47 @@
+"""What the host knows of a step, and of an evaluation, as inputs of graphs.
+
+Every `ctx/KEY` but `updates`, `counter/…` and `microbatch` is a function of the step's number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sexpgpu.ir.types import TensorType
+from sexpgpu.loop.data.loader import TrainingBatches
+from sexpgpu.lowering.interp.dtypes import NUMPY
+
+
+class StepContext:
+    """The ctx values at a step (the number of steps done before it; the first is 0).
+
+    `stage_start` is the step at which the stage began; `samples` counts records, whole batches.
+    """
+
+    def __init__(
+        self, batches: TrainingBatches, steps: int, seed: int, types: Mapping[str, TensorType]
+    ) -> None:
+        self._batches = batches
+        self._steps = steps
+        self._seed = seed
+        self._types = types
+
+    def values(self, step: int, stage_start: int = 0) -> dict[str, np.ndarray]:
+        """Those that the graphs read, in the dtypes they read them in."""
+        known: dict[str, Any] = {
+            "step": step,
+            "steps": self._steps,
+            "progress": step / self._steps if self._steps else 0.0,
+            "epoch": self._batches.epoch(step - stage_start),
+            "stage-step": step - stage_start,
+            "samples": step * self._batches.batch,
+            "seed": self._seed,
+        }
+        return {
+            key: np.asarray(known[key]).astype(NUMPY[type.dtype])
+            for key, type in self._types.items()
+            if key in known
+        }

@@ -1,0 +1,128 @@
+"""The first non-finite number of a step: the step is run again by the NumPy evaluator, and the
+non-finite loss or gradient traced back to the node where finite operands gave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sexpgpu.diagnostics.model import Diagnostic, Note, located
+from sexpgpu.ir.graph import Graph, Node, Value
+from sexpgpu.loop.step import Step, StepState
+from sexpgpu.lowering.backend import Array
+from sexpgpu.lowering.interp.backend import InterpEngine
+from sexpgpu.lowering.interp.dtypes import is_float, widen
+from sexpgpu.lowering.interp.evaluate import Plan, evaluate
+
+_CONSTANTS = frozenset({"full", "literal"})
+_GUARDED = ("loss/", "grad/", "grad-norm")  # outputs that the finite guard looks at
+
+
+class Culprit(Exception):
+    """Where a non-finite number came from: a node, or an input of a graph."""
+
+    def __init__(self, graph: Graph, output: str, node: Node | None, what: str) -> None:
+        super().__init__(what)
+        self.graph = graph
+        self.output = output
+        self.node = node
+        self.what = what
+
+
+class _TracingEngine(InterpEngine):
+    """Stops at the first graph whose loss or gradients are not finite, with the culprit."""
+
+    def call(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        ill: dict[Value, str] = {}  # values that are not finite, and how
+        maker: dict[Value, Node] = {}
+
+        def look(node: Node, results: tuple[np.ndarray, ...]) -> None:
+            for value, array in zip(node.results, results, strict=True):
+                maker[value] = node
+                how = _ill(array)
+                if how:
+                    ill[value] = how
+
+        for name, value in graph.inputs.items():
+            how = _ill(np.asarray(inputs[name]))
+            if how:
+                ill[value] = how
+        outputs = evaluate(Plan(graph), inputs, look)
+        for name, value in graph.outputs.items():
+            if value in ill and name.startswith(_GUARDED):
+                raise _trace(graph, name, value, ill, maker)
+        return outputs
+
+
+def find(
+    step: Step, state: StepState, feed: Mapping[str, Any], constants: Mapping[str, Any]
+) -> Culprit | None:
+    """The culprit of a step from host arrays of its state and feed; None when the evaluator
+    finds everything finite (a device that computes otherwise)."""
+    try:
+        step(_TracingEngine(), state, feed, dict(constants))
+    except Culprit as culprit:
+        return culprit
+    return None
+
+
+def explained(diagnostic: Diagnostic, culprit: Culprit | None) -> Diagnostic:
+    """The diagnostic with the culprit's place first, and what it did as a note."""
+    if culprit is None:
+        diagnostic.notes.append(
+            Note("the NumPy evaluator finds every number of this step finite: it does not show why")
+        )
+        return diagnostic
+    if culprit.node is not None:
+        labels, notes = located(culprit.node.origin, culprit.what)
+        diagnostic.labels[:0] = labels
+        diagnostic.notes[:0] = notes
+    diagnostic.headline += f"; first: {culprit.what}"
+    return diagnostic
+
+
+def _ill(array: np.ndarray) -> str | None:
+    """`nan`, `inf`, or None for finite numbers, integers and bools."""
+    if not is_float(array.dtype):
+        return None
+    array = widen(array)
+    if np.isfinite(array).all():
+        return None
+    return "nan" if np.isnan(array).any() else "inf"
+
+
+def _trace(
+    graph: Graph, output: str, value: Value, ill: Mapping[Value, str], maker: Mapping[Value, Node]
+) -> Culprit:
+    """Back from an output through what is not finite, until the operands are (or are infinite
+    by intent: a constant, as the -inf of a mask)."""
+    while True:
+        node = maker.get(value)
+        if node is None:
+            name = next(n for n, v in graph.inputs.items() if v is value)
+            return Culprit(graph, output, None, f"the input {name} holds {ill[value]}")
+        before = [
+            operand
+            for operand in node.operands
+            if operand in ill and not _is_constant(operand, maker)
+        ]
+        if not before:
+            place = node.origin.user_span
+            where = f" at {place}" if place is not None else ""
+            note = f" ({node.origin.note})" if node.origin.note else ""
+            return Culprit(graph, output, node, f"{node.op} gives {ill[value]}{note}{where}")
+        # a NaN comes from a NaN where there is one, else from an infinity
+        value = next((o for o in before if ill[o] == "nan"), before[0])
+
+
+def _is_constant(value: Value, maker: Mapping[Value, Node]) -> bool:
+    """Whether a value is made of constants alone."""
+    node = maker.get(value)
+    if node is None:
+        return False
+    return node.op in _CONSTANTS or (
+        bool(node.operands) and all(_is_constant(operand, maker) for operand in node.operands)
+    )

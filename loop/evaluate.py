@@ -1,0 +1,189 @@
+"""Evaluation passes: every record once, means weighted by what each record weighs.
+
+Whole batches run through `eval/PASS`, the remainder through `eval/PASS/rest`, a graph of its own:
+nothing is padded into a mean. Sums are kept in f64 on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.ir.document import Document, Evaluation
+from sexpgpu.ir.graph import Graph
+from sexpgpu.loop.data.loader import EvaluationBatches
+from sexpgpu.loop.data.prefetch import Prefetcher
+from sexpgpu.loop.failure import failure
+from sexpgpu.loop.keys import domain
+from sexpgpu.loop.metrics import Accumulator
+from sexpgpu.loop.report import Layout
+from sexpgpu.loop.signals import Requests, interruptible
+from sexpgpu.loop.step import StepState
+from sexpgpu.lowering.backend import Array, Backend, Compiled, Engine
+from sexpgpu.lowering.interp.dtypes import NUMPY
+
+
+class EvaluationGraph:
+    """One graph of a pass as a function of (engine, state, feed, constants), and its report."""
+
+    def __init__(self, document: Document, name: str) -> None:
+        self.graph: Graph = document.graphs[name]
+        self.layout = Layout(
+            {n: v.type for n, v in self.graph.outputs.items() if n.startswith("metric/")}
+        )
+        self.reductions = {m.name: m.reduce for m in document.metrics.get(name, [])}
+
+    def __call__(
+        self,
+        engine: Engine,
+        state: Mapping[str, Any],
+        feed: Mapping[str, Any],
+        constants: Mapping[str, Array],
+    ) -> Array:
+        inputs = dict(constants)
+        for part in ("param", "buffer"):
+            inputs |= {f"{part}/{name}": value for name, value in state[part].items()}
+        inputs |= {f"batch/{name}": value for name, value in feed["batch"].items()}
+        inputs |= {f"ctx/{name}": value for name, value in feed["ctx"].items()}
+        for name, value in self.graph.inputs.items():
+            if name == "ctx/updates":
+                inputs[name] = engine.cast(state["updates"], value.dtype)
+            elif name.startswith("ctx/counter/"):
+                counter = state["counter"][name.removeprefix("ctx/counter/")]
+                inputs[name] = engine.cast(counter, value.dtype)
+        inputs["rng/key"], inputs["rng/offset"] = feed["key"], feed["offset"]
+        out = engine.call(self.graph, inputs)
+        return self.layout.pack(engine, {name: out[name] for name in self.layout.types})
+
+    def add(self, to: Accumulator, prefix: str, vector: np.ndarray) -> None:
+        """Take a batch's report into the pass's sums."""
+        values = self.layout.unpack(vector)
+        for name in values:
+            if name.endswith("/value"):
+                metric = name.removeprefix("metric/").removesuffix("/value")
+                weight = values.get(f"metric/{metric}/weight")
+                to.add(
+                    prefix + metric,
+                    values[name],
+                    1.0 if weight is None else float(weight),
+                    self.reductions.get(metric, "mean"),
+                )
+
+
+class Pass:
+    """An evaluation pass: its data, its one or two compiled graphs."""
+
+    def __init__(self, document: Document, evaluation: Evaluation, backend: Backend) -> None:
+        self.evaluation = evaluation
+        self.name = evaluation.name
+        self._backend = backend
+        stage = document.loader(evaluation.loader).stages[0]
+        seed = document.run.seed
+        self.batches = EvaluationBatches(
+            stage, evaluation.loader, seed, evaluation.name, evaluation.batches
+        )
+        self._key = np.array(domain(seed, "eval", evaluation.name), np.uint32)
+        self._whole = EvaluationGraph(document, evaluation.graph) if self.batches.whole else None
+        self._rest = self._rest_graph(document) if self.batches.rest else None
+        self._compiled: dict[int, Compiled] = {}
+        self.compile_seconds = 0.0
+
+    def due(self, step: int, steps: int) -> bool:
+        """Whether the pass runs after that many steps."""
+        evaluation = self.evaluation
+        if step == 0:
+            return evaluation.at_start or (steps == 0 and evaluation.at_end)
+        if step == steps and evaluation.at_end:
+            return True
+        return evaluation.every is not None and step % evaluation.every == 0
+
+    def context_keys(self) -> dict[str, Any]:
+        """The ctx keys that the graphs read, with their types."""
+        return {
+            name.removeprefix("ctx/"): value.type
+            for graph in (self._whole, self._rest)
+            if graph is not None
+            for name, value in graph.graph.inputs.items()
+            if name.startswith("ctx/")
+        }
+
+    def run(
+        self,
+        state: StepState,
+        context: Mapping[str, np.ndarray],
+        constants: Mapping[str, Array],
+        requests: Requests,
+        progress: Callable[[int, int], None] = lambda _done, _of: None,
+    ) -> dict[str, Any] | None:
+        """`eval/PASS/NAME` -> value over all records; None when asked to stop before the end."""
+        seen = {part: state[part] for part in ("param", "buffer", "counter", "updates")}
+        ctx = dict(context)
+        if any(
+            graph is not None and "ctx/microbatch" in graph.graph.inputs
+            for graph in (self._whole, self._rest)
+        ):
+            dtype = self.context_keys()["microbatch"].dtype
+            ctx["microbatch"] = np.zeros((), NUMPY[dtype])
+        total = Accumulator()
+        reports: list[tuple[EvaluationGraph, Array]] = []
+
+        def make(index: int) -> Any:
+            return self._backend.put(
+                {
+                    "batch": self.batches.read(index),
+                    "key": self._key,
+                    "offset": np.asarray(index * self.batches.batch, np.uint32),
+                    "ctx": ctx,
+                }
+            )
+
+        with Prefetcher(make, 0, len(self.batches)) as feeds:
+            for index in range(len(self.batches)):
+                feed = feeds.take(requests.stopping)
+                graph = self._whole if index < self.batches.whole else self._rest
+                if feed is None or graph is None or requests.stopping():
+                    return None
+                compiled = self._compile(graph, seen, feed, constants, requests)
+                if compiled is None:
+                    return None
+                reports.append((graph, compiled(seen, feed, constants)))
+                if index:  # a batch late, so that the device always has work
+                    self._read(reports[index - 1], total)
+                progress(index + 1, len(self.batches))
+        self._read(reports[-1], total)
+        return total.results()
+
+    def close(self) -> None:
+        self.batches.close()
+
+    def _read(self, report: tuple[EvaluationGraph, Array], total: Accumulator) -> None:
+        graph, vector = report
+        graph.add(total, f"eval/{self.name}/", self._backend.get(vector))
+
+    def _compile(self, graph: EvaluationGraph, *rest: Any) -> Compiled | None:
+        seen, feed, constants, requests = rest
+        compiled = self._compiled.get(id(graph))
+        if compiled is None:
+            compiled = interruptible(
+                lambda: self._backend.compile(graph, (seen, feed, constants), donate=()), requests
+            )
+            if compiled is None:
+                return None
+            self._compiled[id(graph)] = compiled
+            self.compile_seconds += sum(compiled.seconds.values())
+        return compiled
+
+    def _rest_graph(self, document: Document) -> EvaluationGraph:
+        name, evaluation = self.evaluation.rest, self.evaluation
+        if name is None or evaluation.rest_batch != self.batches.rest:
+            raise failure(
+                codes.E_EVAL_032,
+                f"pass {self.name}: the last {self.batches.rest} of its {self.batches.count} "
+                "records fill no batch, and the document has no graph for so many",
+                fix="compile the file where its data can be read, or choose a :batch that divides "
+                "the records",
+            )
+        return EvaluationGraph(document, name)

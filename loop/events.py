@@ -1,0 +1,218 @@
+"""`events.jsonl`: one JSON object a line, each (step, series) exactly once.
+
+The log is appended to under a file lock, because `sexpgpu annotate` may add a line while the run
+goes on: whoever writes takes the next `seq`. A line is written whole or taken back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sexpgpu.diagnostics.codes import system as codes
+from sexpgpu.loop.failure import failure
+
+FILE = "events.jsonl"
+CUT_FILE = "events.cut.jsonl"
+
+_DURABLE = frozenset({"open", "checkpoint", "resume", "warning", "annotation", "close"})
+
+
+def now() -> str:
+    """UTC, ISO 8601, to the microsecond: `2026-01-31T12:00:00.000000Z`."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON has it: NumPy scalars as numbers, non-finite ones as their names."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if isinstance(value, bool | str) or value is None:
+        return value
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value
+
+
+def as_line(record: Mapping[str, Any]) -> str:
+    """The record as one line of JSON, newline included."""
+    return json.dumps(plain(record), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_events(path: str) -> Iterator[dict[str, Any]]:
+    """The records of an events file; a half line at its end is ignored."""
+    with open(path, "rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield json.loads(line)
+
+
+def annotate(directory: str, text: str, step: int | None = None) -> dict[str, Any]:
+    """Add an annotation to a run, running or not. `step`: that of its last event by default."""
+    path = os.path.join(directory, FILE)
+    if not os.path.exists(path):
+        raise failure(codes.E_CKPT_008, f"{directory} is no run directory: it has no {FILE}")
+    at = max((event["step"] for event in read_events(path)), default=0) if step is None else step
+    log = EventLog(directory)
+    try:
+        return log.append("annotation", at, text=text)
+    finally:
+        log.close()
+
+
+class EventLog:
+    """The events of one run, open for appending. `listener` is called with each new record."""
+
+    def __init__(
+        self, directory: str, listener: Callable[[dict[str, Any]], None] | None = None
+    ) -> None:
+        self._directory = directory
+        self._listener = listener
+        path = os.path.join(directory, FILE)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._size = 0  # how far the file is known; another process may have added to it
+        self._seq = 0
+
+    def append(self, kind: str, step: int, **fields: Any) -> dict[str, Any]:
+        """Write a record and give it; durable kinds are on the disk when this returns.
+
+        Raises E-STORE-004 on a full disk, E-STORE-006 on another error; the file then ends with
+        the last whole line.
+        """
+        with self._locked():
+            record = {"kind": kind, "seq": self._seq, "time": now(), "step": step, **plain(fields)}
+            self._write(record)
+        if kind in _DURABLE:
+            self.sync()
+        if self._listener is not None:
+            self._listener(record)
+        return record
+
+    def mark(self) -> dict[str, int]:
+        """Where the log stands, for a checkpoint: the next `seq` and the `offset` in bytes.
+        All before it is on the disk when this returns."""
+        with self._locked():
+            mark = {"seq": self._seq, "offset": self._size}
+        self.sync()
+        return mark
+
+    def cut(self, mark: Mapping[str, int]) -> list[dict[str, Any]]:
+        """Go back to a checkpoint's mark: what follows moves to `events.cut.jsonl`, but
+        annotations are written again. Gives what was cut.
+
+        Raises E-CKPT-010 when the log is not the one the checkpoint was taken beside.
+        """
+        seq, offset = mark["seq"], mark["offset"]
+        with self._locked(catch_up=False):
+            size = os.fstat(self._fd).st_size
+            self._check_mark(seq, offset, size)
+            tail = self._read(offset, size)
+            if tail:
+                cut_path = os.path.join(self._directory, CUT_FILE)
+                with open(cut_path, "ab") as file:
+                    file.write(tail if tail.endswith(b"\n") else tail + b"\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.ftruncate(self._fd, offset)
+            self._size, self._seq = offset, seq
+            cut = [
+                json.loads(line) for line in tail.splitlines(keepends=True) if line.endswith(b"\n")
+            ]
+            for record in cut:
+                if record["kind"] == "annotation":
+                    self._write({**record, "seq": self._seq})
+        self.sync()
+        return cut
+
+    def sync(self) -> None:
+        """Wait until everything written is on the disk."""
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    @contextlib.contextmanager
+    def _locked(self, catch_up: bool = True) -> Iterator[None]:
+        with contextlib.suppress(OSError):  # a file system without locks: one writer, then
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+        try:
+            if catch_up:
+                self._catch_up()
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _catch_up(self) -> None:
+        """Learn of lines that others wrote; drop a half line that a killed writer left."""
+        size = os.fstat(self._fd).st_size
+        if size == self._size:
+            return
+        tail = self._read(self._size, size)
+        whole = tail[: tail.rfind(b"\n") + 1]
+        for line in whole.splitlines():
+            self._seq = json.loads(line)["seq"] + 1
+        self._size += len(whole)
+        if len(whole) < len(tail):
+            os.ftruncate(self._fd, self._size)
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        data = as_line(record).encode()
+        written = 0
+        try:
+            while written < len(data):
+                written += os.pwrite(self._fd, data[written:], self._size + written)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, self._size)
+            raise self._failed(error) from None
+        self._size += len(data)
+        self._seq = record["seq"] + 1
+
+    def _read(self, start: int, stop: int) -> bytes:
+        parts: list[bytes] = []
+        while start < stop:
+            part = os.pread(self._fd, stop - start, start)
+            if not part:
+                break
+            parts.append(part)
+            start += len(part)
+        return b"".join(parts)
+
+    def _check_mark(self, seq: int, offset: int, size: int) -> None:
+        """The log must be as long as the mark says, and its last record the one before it."""
+        problem = None
+        if size < offset:
+            problem = f"it has {size} bytes and had {offset} when the checkpoint was taken"
+        elif offset:
+            before = self._read(max(0, offset - (1 << 20)), offset)
+            last = before[before.rfind(b"\n", 0, -1) + 1 :]
+            try:
+                found = json.loads(last)["seq"] if last.endswith(b"\n") else None
+            except (ValueError, KeyError, TypeError):
+                found = None
+            if found != seq - 1:
+                problem = f"no record of seq {seq - 1} ends at byte {offset}"
+        if problem:
+            raise failure(codes.E_CKPT_010, f"{FILE} does not match the checkpoint: {problem}")
+
+    def _failed(self, error: OSError) -> Exception:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return failure(
+            codes.E_STORE_004 if full else codes.E_STORE_006,
+            f"cannot write {os.path.join(self._directory, FILE)}: {error.strerror}",
+        )

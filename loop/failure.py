@@ -1,0 +1,51 @@
+"""How a run says that it cannot go on: coded errors, and the exit status of each.
+
+Knows nothing of what failed. Status: see docs/cli.md (3 the run, its data, checkpoint or store;
+4 non-finite numbers; 5 this machine; 1 anything the compiler would have said).
+"""
+
+from __future__ import annotations
+
+from sexpgpu.diagnostics.codes import run as run_codes
+from sexpgpu.diagnostics.model import Code, Diagnostic, Note, SxError
+
+DONE = 0
+FAILED = 3
+NON_FINITE = 4
+MACHINE = 5
+STOPPED = 75
+KILLED = 130
+
+_BY_FAMILY = {
+    "RUN": FAILED, "DATA": FAILED, "EVAL": FAILED, "METRIC": FAILED, "CKPT": FAILED,
+    "STORE": FAILED, "DIST": FAILED, "INT": FAILED, "DEV": MACHINE,
+}  # fmt: skip
+
+
+def failure(code: Code, headline: str, *notes: str, fix: str | None = None) -> SxError:
+    """An error to raise: the headline stands alone, each note is a further sentence."""
+    return SxError(Diagnostic(code, headline, (), [Note(text) for text in notes], fix))
+
+
+def warning(code: Code, headline: str, *notes: str) -> Diagnostic:
+    """A warning to hand to the run's reporter."""
+    return Diagnostic(code, headline, (), [Note(text) for text in notes])
+
+
+def exit_status(error: SxError) -> int:
+    """The process's exit status for what stopped a run."""
+    code = error.diagnostics[0].code
+    if code in (run_codes.E_RUN_031, run_codes.E_RUN_032):
+        return NON_FINITE
+    return _BY_FAMILY.get(code.id.split("-")[1], 1)
+
+
+def as_json(diagnostic: Diagnostic) -> dict[str, object]:
+    """What status and events record of a diagnostic: code, severity, message, notes, fix."""
+    return {
+        "code": diagnostic.code.id,
+        "severity": diagnostic.severity,
+        "message": diagnostic.headline,
+        "notes": [note.text for note in diagnostic.notes],
+        "fix": diagnostic.fix or diagnostic.code.fix,
+    }

@@ -1,0 +1,93 @@
+"""The inputs of steps: batches, keys and ctx values, made ahead and put on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sexpgpu.ir.document import Document
+from sexpgpu.loop.context import StepContext
+from sexpgpu.loop.data.loader import TrainingBatches
+from sexpgpu.loop.keys import of_step
+from sexpgpu.loop.schedule import Schedule
+from sexpgpu.loop.step import Step, StepState
+from sexpgpu.lowering.backend import Array, Backend
+
+
+class Feed(NamedTuple):
+    """The inputs of one dispatch of `k` steps from `step`, on the device."""
+
+    step: int
+    k: int
+    tree: Any
+
+
+class Feeder:
+    """Makes the feeds of a run in order, from a step on: called by the reading thread."""
+
+    def __init__(
+        self,
+        document: Document,
+        batches: TrainingBatches,
+        context: StepContext,
+        schedule: Schedule,
+        backend: Backend,
+        step: int,
+    ) -> None:
+        self._seed = document.run.seed
+        self._groups = [group for group in document.groups if group.every > 1]
+        self._batches = batches
+        self._context = context
+        self._schedule = schedule
+        self._backend = backend
+        self._step = step
+
+    def __call__(self, _: int) -> Feed:
+        step = self._step
+        if step >= self._schedule.steps:
+            return Feed(step, 0, None)  # read ahead past the end: never taken
+        k = self._schedule.dispatch(step)
+        self._step += k
+        tree = self.one(step) if k == 1 else _stacked([self.one(s) for s in range(step, step + k)])
+        return Feed(step, k, self._backend.put(tree))
+
+    def one(self, step: int) -> dict[str, Any]:
+        """The feed of a single step (see `step.Step`), on the host. A group of `:every n` is
+        updated at the steps that n divides."""
+        return {
+            "batch": self._batches.read(step),
+            "key": np.array(of_step(self._seed, step), np.uint32),
+            "ctx": self._context.values(step),
+            "active": {g.name: np.asarray(step % g.every == 0) for g in self._groups},
+        }
+
+
+def reporting(step: Step) -> Callable[..., tuple[StepState, dict[str, Array]]]:
+    """The step, with the counters' totals (too large for its f32 vector) beside its report."""
+
+    def run(engine: Any, state: Any, feed: Any, constants: Any) -> Any:
+        new, packed = step(engine, state, feed, constants)
+        return new, {"packed": packed, "counter": dict(new["counter"])}
+
+    return run
+
+
+def reporting_many(step: Step, k: int) -> Callable[..., tuple[StepState, dict[str, Array]]]:
+    """k steps in one dispatch: every array of the feed, and of the report, has a leading axis."""
+    one = reporting(step)
+
+    def run(engine: Any, state: Any, feeds: Any, constants: Any) -> Any:
+        return engine.scan_steps(
+            lambda inner, feed: one(engine, inner, feed, constants), state, feeds, k
+        )
+
+    return run
+
+
+def _stacked(trees: Sequence[Any]) -> Any:
+    """Trees of one structure as one tree with a leading axis."""
+    if isinstance(trees[0], dict):
+        return {key: _stacked([tree[key] for tree in trees]) for key in trees[0]}
+    return np.stack(trees)

@@ -1,0 +1,65 @@
+"""When the finite guard has stopped a run: save the state before the bad step, find the first
+non-finite number, and say how to see it again.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+import numpy as np
+
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.model import Diagnostic, Note, SxError
+from sexpgpu.loop import checkpoint, diagnose, directory
+from sexpgpu.loop.feeds import Feeder
+from sexpgpu.loop.train import NonFiniteError, Trainer
+
+
+def non_finite(trainer: Trainer, found: NonFiniteError, run_directory: str) -> SxError:
+    """E-RUN-031 (`:finite :abort`) or -032 (`:skip`), once the bad-marked checkpoint is whole."""
+    parts, run, step = trainer.parts, trainer.parts.document.run, found.step
+    before = {
+        **parts.backend.get(trainer.state),
+        "step": np.asarray(step, np.int32),
+        "bad": np.asarray(0, np.int32),
+        "halted": np.asarray(False),
+    }
+    trainer.state, trainer.step = before, step
+    parts.checkpointer.wait()
+    parts.checkpointer.save(step, trainer.host_tensors(), trainer.meta(step), bad=True)
+    parts.checkpointer.wait()
+    trainer.announce_saved()
+    feed = Feeder(
+        parts.document, parts.batches, trainer.context, parts.schedule, parts.backend, step
+    ).one(step)
+    culprit = diagnose.find(parts.step, before, feed, trainer.host_constants)
+    loss, norm = float(found.values["loss"]), float(found.values["grad-norm"])
+    what = f"the loss is {loss}" if not np.isfinite(loss) else f"the gradient norm is {norm}"
+    numbers = parts.batches.record_numbers(step)
+    some = " ".join(map(str, numbers[:8])) + (" …" if len(numbers) > 8 else "")
+    bad = os.path.join(run_directory, checkpoint.FOLDER, f"bad-{step}")
+    diagnostic = Diagnostic(
+        codes.E_RUN_032 if run.finite == "skip" else codes.E_RUN_031,
+        f"step {step}: {what}",
+        (),
+        [
+            Note(
+                f"batch {step} of loader {run.train}, epoch {parts.batches.epoch(step)}, "
+                f"records {some}"
+            ),
+            Note(f"the state before the step is kept in {bad}"),
+            Note(f"to see it again: {_reproduction(run_directory, bad, step)}"),
+        ],
+    )
+    return SxError(diagnose.explained(diagnostic, culprit))
+
+
+def _reproduction(run_directory: str, bad: str, step: int) -> str:
+    """The one command that does the step again, in a run directory of its own."""
+    words = [
+        "sexpgpu", "run", os.path.join(run_directory, directory.IR_FILE), "--resume", bad,
+        "--runs", os.path.dirname(run_directory) or ".",
+        "--slug", f"{os.path.basename(run_directory)[:150]}-bad-{step}", "--device", "interp",
+    ]  # fmt: skip
+    return shlex.join(words)

@@ -1,0 +1,137 @@
+"""What a run writes down of itself: the events and the status, from its opening to its close."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sexpgpu.diagnostics.model import Diagnostic, SxError
+from sexpgpu.ir.document import Document
+from sexpgpu.loop import checkpoint, directory
+from sexpgpu.loop.events import EventLog
+from sexpgpu.loop.failure import as_json, exit_status
+from sexpgpu.loop.lock import RunLock
+from sexpgpu.loop.resume import Start
+from sexpgpu.loop.run import RunResult
+from sexpgpu.loop.status import Status
+from sexpgpu.lowering.backend import Backend
+
+
+class Ledger:
+    """The open events and status of a run directory whose lock is held."""
+
+    def __init__(
+        self,
+        run_directory: str,
+        lock: RunLock,
+        document: Document,
+        ir_hash: str,
+        listener: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._document = document
+        self._ir_hash = ir_hash
+        self._directory = run_directory
+        self.events = EventLog(run_directory, listener)
+        manifest = document.manifest
+        self.status = Status(
+            run_directory,
+            lock.beat,
+            run=document.run.name,
+            ir=ir_hash,
+            entry=manifest.get("entry"),
+            selection=manifest.get("selection", {}),
+        )
+
+    def opened(
+        self, backend: Backend, steps: int, parameters: int, warnings: Sequence[Diagnostic]
+    ) -> None:
+        """The `open` event of a log that begins here. What an earlier start that never saved
+        anything has left is set aside."""
+        document = self._document
+        self.events.cut({"seq": 0, "offset": 0})
+        self.events.append(
+            "open",
+            0,
+            run=document.run.name,
+            directory=self._directory,
+            manifest=document.manifest,
+            ir=self._ir_hash,
+            configuration=document.run.to_json(),
+            steps=steps,
+            parameters=parameters,
+            machine=_machine(backend),
+            graphs={name: len(graph.nodes) for name, graph in document.graphs.items()},
+        )
+        self.warned(warnings, 0)
+
+    def resumed(
+        self,
+        start: Start,
+        backend: Backend,
+        meta: Mapping[str, Any],
+        step: int,
+        steps: int,
+    ) -> None:
+        """The `resume` event; in the run's own log after going back to the checkpoint's place."""
+        cut: list[dict[str, Any]] = []
+        if not start.foreign and start.path is not None:
+            cut = self.events.cut(meta["events"])
+            checkpoint.set_aside(start.directory, step)
+            lost = next((e for e in cut if e["kind"] == "checkpoint" and e["step"] == step), None)
+            fields = lost or checkpoint.event_fields(start.path)
+            own = ("kind", "seq", "time", "step")
+            self.events.append(
+                "checkpoint", step, **{k: v for k, v in fields.items() if k not in own}
+            )
+        self.events.append(
+            "resume",
+            step,
+            checkpoint=start.path,
+            cut=len(cut),
+            steps=steps,
+            manifest=self._document.manifest,
+            manifest_before=meta["manifest"],
+            ir=self._ir_hash,
+            ir_before=meta["experiment"]["ir"],
+            machine=_machine(backend),
+        )
+        self.warned(start.warnings, step)
+
+    def warned(self, warnings: Sequence[Diagnostic], step: int) -> None:
+        for found in warnings:
+            self.events.append("warning", step, diagnostic=as_json(found))
+
+    def ended(self, result: RunResult, reason: str, error: BaseException | None) -> None:
+        """The last status and the `close` event: the truth about how the run ended."""
+        directory.release_reserve(self._directory)
+        fields: dict[str, Any] = {"reason": reason, "summary": result.summary}
+        status = result.exit_status
+        if isinstance(error, SxError):
+            fields["diagnostic"] = as_json(error.diagnostics[0])
+            status = exit_status(error)
+        elif error is not None:
+            fields["diagnostic"] = {
+                "code": "E-INT-001",
+                "severity": "error",
+                "message": f"internal fault: {type(error).__name__}: {error}",
+                "notes": [],
+                "fix": None,
+            }
+            status = 3
+        state = result.state if error is None else "failed"
+        eta = 0 if state == "finished" else None
+        self.status.update(state=state, step=result.step, eta_s=eta, **fields)
+        try:
+            self.events.append("close", result.step, exit=status, **fields)
+        except SxError:
+            if error is None:  # else the first failure is the one to tell of
+                raise
+
+    def close(self) -> None:
+        self.events.close()
+        self.status.close()
+
+
+def _machine(backend: Backend) -> dict[str, Any]:
+    return {**backend.describe(), "python": sys.version.split()[0]}

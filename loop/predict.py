@@ -1,0 +1,89 @@
+"""Prediction: the `predict` graph on records, in batches of the extent it was traced for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.suggest import did_you_mean
+from sexpgpu.ir.document import Document
+from sexpgpu.loop.failure import failure
+from sexpgpu.loop.keys import domain
+from sexpgpu.lowering.backend import open_backend
+from sexpgpu.lowering.interp.dtypes import NUMPY
+
+
+def predict(
+    document: Document, parameters: Mapping[str, np.ndarray], fields: Mapping[str, Any], device: str
+) -> Any:
+    """Outputs of `predict` for records given by field, each array [records, …].
+
+    Records are fed in batches of the graph's extent; the last is filled up with copies of the
+    last record, whose outputs are dropped. An output whose first axis is not the batch's is the
+    same for all records: it is given as it is. Raises SxError for a missing or unknown field, and
+    for a shape that does not fit."""
+    graph = document.graphs["predict"]
+    wanted = {
+        n.removeprefix("batch/"): v.type for n, v in graph.inputs.items() if n.startswith("batch/")
+    }
+    known = {f.name for f in document.loader(document.run.train).stages[0].fields}
+    for name in fields:
+        if name not in known:
+            raise failure(
+                codes.E_DATA_002,
+                f"predict: the loader {document.run.train} has no field {name}",
+                did_you_mean(name, known) or f"it has {', '.join(sorted(known))}",
+            )
+    arrays: dict[str, np.ndarray] = {}
+    for name, type in wanted.items():
+        if name not in fields:
+            raise failure(codes.E_DATA_002, f"predict needs the field {name}")
+        array = np.asarray(fields[name]).astype(NUMPY[type.dtype])
+        if array.shape[1:] != type.shape[1:]:
+            raise failure(
+                codes.E_DATA_003,
+                f"predict: a record of {name} has the shape {type.shape[1:]}, "
+                f"not {array.shape[1:]}",
+            )
+        arrays[name] = array
+    counts = {len(a) for a in arrays.values()}
+    if len(counts) > 1:
+        raise failure(codes.E_DATA_003, "predict: the fields have different numbers of records")
+    extent = next((t.shape[0] for t in wanted.values()), 1)
+    return _outputs(document, parameters, arrays, next(iter(counts), 0), extent, device)
+
+
+def _outputs(
+    document: Document,
+    parameters: Mapping[str, np.ndarray],
+    arrays: Mapping[str, np.ndarray],
+    count: int,
+    extent: int,
+    device: str,
+) -> Any:
+    graph = document.graphs["predict"]
+    backend = open_backend(device)
+    fixed: dict[str, Any] = {f"param/{p}": a for p, a in parameters.items()}
+    fixed["rng/key"] = np.array(domain(document.run.seed, "pred"), np.uint32)
+    run = backend.compile(
+        lambda engine, tree: engine.call(graph, tree),
+        [{n: v.type for n, v in graph.inputs.items()}],
+        donate=(),
+    )
+    parts: list[dict[str, np.ndarray]] = []
+    for start in range(0, max(count, 1), extent):
+        index = np.minimum(np.arange(start, start + extent), max(count - 1, 0))
+        inputs = {f"batch/{n}": a[index] for n, a in arrays.items()}
+        inputs["rng/offset"] = np.uint32(start)
+        given = {n: fixed[n] if n in fixed else inputs[n] for n in graph.inputs}
+        parts.append(backend.get(run(backend.put(given))))
+    results: list[np.ndarray] = []
+    for name, value in graph.outputs.items():
+        if value.type.batch == 0:
+            results.append(np.concatenate([p[name] for p in parts])[:count])
+        else:
+            results.append(np.asarray(parts[0][name]))
+    return results[0] if len(results) == 1 else tuple(results)

@@ -1,0 +1,151 @@
+"""From the reports of steps to `train` events: means since the last event, rates, times.
+
+A report is read a step late; a train event is written when the last step of its interval is read.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sexpgpu.loop.metrics import Accumulator
+from sexpgpu.loop.step import Step
+
+OF_THE_MACHINE = frozenset(
+    {
+        "train/steps-per-second", "train/samples-per-second", "train/data-wait", "memory/peak",
+        "train/flops-per-second", "train/mfu", "time/compile", "time/eval", "time/checkpoint",
+    }
+)  # fmt: skip
+
+
+def is_of_the_machine(series: str) -> bool:
+    """Whether a series tells of the machine and the hour; all others are the same in every run."""
+    return series in OF_THE_MACHINE or (
+        series.startswith("counter/") and series.endswith("-per-second")
+    )
+
+
+def _nothing_spent() -> dict[str, float]:
+    return {"compile": 0.0, "eval": 0.0, "checkpoint": 0.0}
+
+
+class Clock:
+    """Where the wall time of an interval went, in seconds: `compile eval checkpoint`, the rest
+    is training."""
+
+    def __init__(self) -> None:
+        self.spent = _nothing_spent()
+        self._began = time.perf_counter()
+
+    def add(self, what: str, seconds: float) -> None:
+        self.spent[what] += seconds
+
+    def lap(self) -> tuple[float, dict[str, float]]:
+        """The training time since the last lap, and the other times; starts the next one."""
+        now = time.perf_counter()
+        spent = self.spent
+        training = max(now - self._began - sum(spent.values()), 1e-9)
+        self.spent, self._began = _nothing_spent(), now
+        return training, spent
+
+
+class Recorder:
+    """The training series of a run. `sums` and the counts below travel in checkpoints."""
+
+    def __init__(self, step: Step, log_every: int, steps: int, ignore: bool) -> None:
+        self._step = step
+        self._log_every = log_every
+        self._steps = steps
+        self._ignore = ignore  # :finite :ignore: non-finite steps are steps like others
+        self._terms = [t for t in step.terms if t != "objective"]
+        if self._terms and "objective" in step.terms:
+            self._terms.append("objective")
+        self.sums = Accumulator()
+        self.clock = Clock()
+        self.nonfinite = 0  # in the whole run
+        self.flops: float | None = None  # of a step
+        self.peak_flops: float | None = None  # of the device, a second
+        self._read_since = 0  # steps of this process since the last event
+        self._waited = 0.0
+        self._counters: dict[str, int] = {}
+
+    def add(self, values: Mapping[str, np.ndarray]) -> bool:
+        """Take in one step's report; gives whether it was finite."""
+        finite = bool(values["finite"])
+        self._read_since += 1
+        self.nonfinite += not finite
+        self.sums.add("train/nonfinite", float(not finite), reduce="sum")
+        if finite or self._ignore:
+            self._add_values(values)
+        return finite
+
+    def ends_interval(self, done: int) -> bool:
+        """Whether a train event is written when that many steps are done."""
+        return done % self._log_every == 0 or done == self._steps
+
+    def results(
+        self, counters: Mapping[str, int], waited: float, memory_peak: int | None
+    ) -> dict[str, Any]:
+        """The series of the interval that ends now; begins the next."""
+        seconds, spent = self.clock.lap()
+        reduced = self.sums.results()
+        series: dict[str, Any] = {
+            "train/loss": reduced.pop("train/loss", math.nan),
+            "train/grad-norm": reduced.pop("train/grad-norm", math.nan),
+            **reduced,
+        }
+        rate = self._read_since / seconds
+        series["train/nonfinite"] = int(series["train/nonfinite"])
+        series["train/steps-per-second"] = rate
+        series["train/samples-per-second"] = rate * self._step.batch
+        series["train/data-wait"] = waited - self._waited
+        for name, total in counters.items():
+            series[f"counter/{name}"] = total
+            if name in self._counters:
+                change = total - self._counters[name]
+                series[f"counter/{name}-per-second"] = change / seconds
+        if memory_peak is not None:
+            series["memory/peak"] = memory_peak
+        if self.flops is not None:
+            series["train/flops-per-second"] = self.flops * rate
+            if self.peak_flops:
+                series["train/mfu"] = self.flops * rate / self.peak_flops
+        series |= {f"time/{what}": spent[what] for what in ("compile", "eval", "checkpoint")}
+        self.sums.clear()
+        self._read_since, self._waited, self._counters = 0, waited, dict(counters)
+        return series
+
+    def begin(self, counters: Mapping[str, int]) -> None:
+        """The interval's clock starts, and the counters' totals are these."""
+        self.clock = Clock()
+        self._counters = dict(counters)
+
+    def save(self) -> dict[str, Any]:
+        return {"sums": self.sums.save(), "nonfinite": self.nonfinite}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        self.sums.restore(saved["sums"])
+        self.nonfinite = saved["nonfinite"]
+
+    def _add_values(self, values: Mapping[str, np.ndarray]) -> None:
+        add = self.sums.add
+        add("train/loss", values["loss"])
+        add("train/grad-norm", values["grad-norm"])
+        for term in self._terms:
+            add(f"train/{term}", values[f"loss/{term}/sum"], float(values[f"loss/{term}/weight"]))
+        for name, value in values.items():
+            if name.startswith("optim/"):
+                add(name, value)
+            elif name.startswith("metric/") and name.endswith("/value"):
+                metric = name.removeprefix("metric/").removesuffix("/value")
+                weight = float(values.get(f"metric/{metric}/weight", 1.0))
+                if metric in self._step.update_reductions:
+                    add(metric, value, weight, self._step.update_reductions[metric])
+                else:
+                    reduce = self._step.reductions.get(metric, "mean")
+                    add(f"train/{metric}", value, weight, reduce)

@@ -1,0 +1,158 @@
+"""`execute`: a document becomes a run. Opens every part, trains, and closes with the truth about
+how it ended, in the status, in the events and in the result.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.model import Diagnostic, SxError
+from sexpgpu.ir.document import Document
+from sexpgpu.loop.failure import failure
+
+
+class RunOptions:
+    """What a person may say of a run beside its file.
+
+    device       auto, cpu, cuda or interp
+    steps        steps in place of defrun's :steps or :epochs
+    runs, slug   where: RUNS/SLUG/; the slug is made of the selection when None
+    resume       None, "latest", a step, or a path;  fresh: remove a run that is there
+    allow_change resume under a document that differs from the checkpoint's
+    time_limit   seconds after which to stop, checkpointed
+    quiet        no progress on stderr;  stream: elsewhere than stderr
+    on_event     called with each event record
+    handle_signals  SIGTERM, SIGINT and SIGUSR1 act on the run (main thread only)
+    deterministic   only kernels that give the same bits in every run (cuda)
+    """
+
+    __slots__ = (
+        "allow_change", "deterministic", "device", "fresh", "handle_signals", "on_event", "quiet",
+        "resume", "runs", "slug", "steps", "stream", "time_limit",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        device: str = "auto",
+        steps: int | None = None,
+        runs: str = "runs",
+        slug: str | None = None,
+        resume: str | None = None,
+        fresh: bool = False,
+        allow_change: bool = False,
+        time_limit: float | None = None,
+        quiet: bool = False,
+        stream: TextIO | None = None,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+        handle_signals: bool = True,
+        deterministic: bool = True,
+    ) -> None:
+        self.device = device
+        self.steps = steps
+        self.runs = runs
+        self.slug = slug
+        self.resume = resume
+        self.fresh = fresh
+        self.allow_change = allow_change
+        self.time_limit = time_limit
+        self.quiet = quiet
+        self.stream = stream
+        self.on_event = on_event
+        self.handle_signals = handle_signals
+        self.deterministic = deterministic
+
+
+class RunResult:
+    """How a run ended.
+
+    exit_status   as docs/cli.md lists: 0 done, 3 failed, 4 non-finite, 5 machine, 75 stopped
+    state         finished, stopped or failed
+    directory     the run directory; None when it was not opened
+    step          steps done
+    summary       final and best metrics, totals, wall time (status.json has the same)
+    parameters    {path: NumPy array}, as they stand
+    diagnostics   what stopped it, and warnings
+    abandoned     a compilation goes on in a thread: leave by `os._exit` once all is written
+    """
+
+    __slots__ = (
+        "abandoned", "diagnostics", "directory", "exit_status", "parameters", "state", "step",
+        "summary",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.exit_status = 0
+        self.state = "failed"
+        self.directory: str | None = None
+        self.step = 0
+        self.summary: Mapping[str, Any] = {}
+        self.parameters: dict[str, Any] = {}
+        self.diagnostics: list[Diagnostic] = []
+        self.abandoned = False
+
+
+def execute(document: Document, options: RunOptions, *, ir_text: str, ir_hash: str) -> RunResult:
+    """Train `document` as `options` say. `ir_text` is its canonical JSON, `ir_hash` its hash in
+    hex (both of `sexpgpu.ir.serial`).
+
+    What stops a run is in the result, never raised, but for faults of the product itself: those
+    are recorded in status and events first.
+    """
+    from sexpgpu.loop.session import Session
+
+    result = RunResult()
+    try:
+        _check(document, options)
+    except SxError as error:
+        return _failed(result, error)
+    session = Session(document, options, result, ir_text, ir_hash)
+    try:
+        session.train()
+    except SxError as error:
+        _failed(result, error)
+    finally:
+        session.close(sys.exc_info()[1])
+    return result
+
+
+def _failed(result: RunResult, error: SxError) -> RunResult:
+    from sexpgpu.loop.failure import exit_status
+
+    result.state = "failed"
+    result.exit_status = exit_status(error)
+    result.diagnostics[:0] = error.diagnostics
+    return result
+
+
+def _check(document: Document, options: RunOptions) -> None:
+    """E-RUN-033 for options that make no sense."""
+    if options.steps is not None and options.steps < 1:
+        raise failure(
+            codes.E_RUN_033,
+            f"{options.steps} steps cannot be run",
+            fix="give a positive number of steps",
+        )
+    if options.time_limit is not None and options.time_limit <= 0:
+        raise failure(codes.E_RUN_033, f"a time limit of {options.time_limit:g} s is no time")
+    if options.fresh and options.resume is not None:
+        raise failure(
+            codes.E_RUN_033,
+            "--fresh and --resume contradict each other",
+            fix="--fresh starts again from step 0; --resume goes on",
+        )
+    if options.slug is not None:
+        from sexpgpu.loop.directory import checked_slug
+
+        checked_slug(options.slug)
+    known = {stage.name: stage for stage in document.loader(document.run.train).stages}
+    first = next(iter(known.values()))
+    microbatches = first.microbatches or document.run.microbatches
+    if first.batch % microbatches:
+        raise failure(
+            codes.E_RUN_007,
+            f"{microbatches} microbatches do not divide the batch of {first.batch}",
+        )

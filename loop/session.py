@@ -1,0 +1,306 @@
+"""One run while it is open: from where it starts, through all its parts, to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sexpgpu.diagnostics.model import SxError
+from sexpgpu.ir.document import Document
+from sexpgpu.loop import checkpoint, directory, resume, status
+from sexpgpu.loop.data.loader import TrainingBatches
+from sexpgpu.loop.evaluate import Pass
+from sexpgpu.loop.failure import STOPPED
+from sexpgpu.loop.guard import non_finite
+from sexpgpu.loop.initial import flattened, initial_state, unflattened
+from sexpgpu.loop.ledger import Ledger
+from sexpgpu.loop.lock import RunLock
+from sexpgpu.loop.progress import Progress
+from sexpgpu.loop.recorder import Recorder
+from sexpgpu.loop.run import RunOptions, RunResult
+from sexpgpu.loop.schedule import Schedule, steps_together
+from sexpgpu.loop.signals import Requests, interruptible, listening
+from sexpgpu.loop.statistics import compute as statistics
+from sexpgpu.loop.statistics import wanted as wanted_statistics
+from sexpgpu.loop.step import Step, StepState
+from sexpgpu.loop.train import NonFiniteError, Parts, Trainer
+from sexpgpu.lowering.backend import Backend, open_backend
+from sexpgpu.lowering.interp.dtypes import NUMPY
+
+
+class Beginning(NamedTuple):
+    """The state that a run begins with. `meta` is the checkpoint's, None at step 0."""
+
+    state: StepState
+    constants: dict[str, np.ndarray]
+    meta: dict[str, Any] | None
+
+
+class Session:
+    """Opens what a run needs in `train`, and closes whatever was opened in `close`."""
+
+    def __init__(
+        self,
+        document: Document,
+        options: RunOptions,
+        result: RunResult,
+        ir_text: str,
+        ir_hash: str,
+    ) -> None:
+        self.document = document
+        self.options = options
+        self.result = result
+        self._ir_text = ir_text
+        self._ir_hash = ir_hash
+        self._began = time.monotonic()
+        self._requests = Requests(options.time_limit)
+        self._progress = Progress(options.stream, options.quiet)
+        self._reason = "failed"
+        self._lock: RunLock | None = None
+        self._ledger: Ledger | None = None
+        self._batches: TrainingBatches | None = None
+        self._passes: list[Pass] = []
+        self._saver: checkpoint.Checkpointer | None = None
+        self._trainer: Trainer | None = None
+
+    def train(self) -> None:
+        """The whole run, but for closing. Raises SxError; the result has the rest."""
+        if self.options.handle_signals:
+            with listening(self._requests, self._last_words):
+                self._train()
+        else:
+            self._train()
+
+    def _train(self) -> None:
+        start = self._find_start()
+        self.result.directory = start.directory
+        if self._is_finished(start):
+            return
+        lock = self._claim(start)
+        if start.path is None:
+            self._open_ledger(start, lock)
+        steps, batches = self._open_training_data()
+        beginning = self._begin(start, steps)
+        # A resume that is refused has written nothing so far: the run is as it was.
+        ledger = self._ledger or self._open_ledger(start, lock)
+        ledger.status.update(steps=steps, step=int(beginning.state["step"]))
+        backend = open_backend(self.options.device, deterministic=self.options.deterministic)
+        if beginning.meta is None:
+            taken = interruptible(lambda: statistics(self.document), self._requests)
+            if taken is None:
+                self._end(self._requests.stop or "stopped")
+                return
+            beginning.constants.update(taken)
+        trainer = self._build(backend, start, lock, ledger, batches, beginning, steps)
+        self._write_down(start, ledger, backend, beginning, steps)
+        try:
+            self._end(trainer.run())
+        except NonFiniteError as found:
+            raise non_finite(trainer, found, start.directory) from None
+
+    def _end(self, reason: str) -> None:
+        finished = reason == "finished"
+        self._reason = reason
+        self.result.state = "finished" if finished else "stopped"
+        self.result.exit_status = 0 if finished else STOPPED
+
+    # -- opening ----------------------------------------------------------------------------
+
+    def _find_start(self) -> resume.Start:
+        options, selection = self.options, self.document.manifest.get("selection", {})
+        slug = options.slug or directory.slug_of(self.document.run.name, selection, self._ir_hash)
+        start = resume.find_start(
+            options.runs,
+            slug,
+            self.document.run.name,
+            selection.get("variants", []),
+            options.resume,
+            options.slug is not None,
+        )
+        if (options.resume is None and not options.fresh) or start.foreign:
+            directory.refuse_existing(start.directory)
+        return start
+
+    def _is_finished(self, start: resume.Start) -> bool:
+        """Whether a run that is to be resumed has done all its steps already."""
+        before = status.read_status(start.directory) if start.path and not start.foreign else None
+        if before is None or before.get("state") != "finished" or start.path is None:
+            return False
+        if self.options.resume != "latest" or before.get("ir") != self._ir_hash:
+            return False
+        if self.options.steps is not None and self.options.steps != before.get("steps"):
+            return False
+        self._progress.say(f"{start.directory} is finished, at step {before['step']}")
+        tensors, _ = checkpoint.load(start.path)
+        self.result.parameters = {
+            name.removeprefix("param/"): array
+            for name, array in tensors.items()
+            if name.startswith("param/")
+        }
+        self.result.state, self.result.step = "finished", before["step"]
+        self.result.summary = before.get("summary", {})
+        return True
+
+    def _claim(self, start: resume.Start) -> RunLock:
+        """The run directory, made and locked; emptied when the run starts anew."""
+        directory.make(start.directory)
+        lock = self._lock = RunLock(start.directory)
+        if self.options.fresh:
+            directory.clear(start.directory)
+            directory.make(start.directory)
+        if lock.warning is not None:
+            start.warnings.append(lock.warning)
+        self.result.diagnostics.extend(start.warnings)
+        return lock
+
+    def _open_ledger(self, start: resume.Start, lock: RunLock) -> Ledger:
+        self._ledger = Ledger(start.directory, lock, self.document, self._ir_hash, self._heard)
+        return self._ledger
+
+    def _open_training_data(self) -> tuple[int, TrainingBatches]:
+        """The steps of the run, and the loader that they read."""
+        run = self.document.run
+        stage = self.document.loader(run.train).stages[0]
+        batches = self._batches = TrainingBatches(stage, run.train, run.seed)
+        return self.options.steps or run.steps or batches.steps_of(run.epochs or 0), batches
+
+    def _begin(self, start: resume.Start, steps: int) -> Beginning:
+        """The state of step 0, or of the checkpoint to go on from, checked against the document."""
+        state = initial_state(self.document)
+        if start.path is None:
+            return Beginning(state, {}, None)
+        tensors, meta = checkpoint.load(start.path)
+        changed = resume.check_experiment(meta, self._experiment(steps), self.options.allow_change)
+        if changed is not None:
+            start.warnings.append(changed)
+            self.result.diagnostics.append(changed)
+        like = flattened(state)
+        for name, type in wanted_statistics(self.document).items():
+            like[name] = np.empty(type.shape, NUMPY[type.dtype])
+        resume.check_tensors(tensors, like, start.path)
+        constants = {n: a for n, a in tensors.items() if n.startswith("statistic/")}
+        if start.foreign:  # its best, and the time it took, are another run's
+            meta |= {"best": None, "wall": 0.0}
+        return Beginning(unflattened(tensors, state), constants, meta)
+
+    def _experiment(self, steps: int) -> dict[str, Any]:
+        found = resume.described(self.document, self._ir_hash)
+        found["run"]["steps"] = steps
+        return found
+
+    def _build(
+        self,
+        backend: Backend,
+        start: resume.Start,
+        lock: RunLock,
+        ledger: Ledger,
+        batches: TrainingBatches,
+        beginning: Beginning,
+        steps: int,
+    ) -> Trainer:
+        document = self.document
+        stage = document.loader(document.run.train).stages[0]
+        step = Step(document, stage.name, stage.microbatches or document.run.microbatches)
+        passes = {e.name: e for e in document.evaluations}
+        for name in document.run.evaluations:
+            self._passes.append(Pass(document, passes[name], backend))
+        together = steps_together(document, backend.name, step.flops, steps)
+        self._saver = checkpoint.Checkpointer(start.directory, document.run.checkpoint)
+        facts = {
+            "manifest": document.manifest,
+            "experiment": self._experiment(steps),
+            "sources": [{"name": s.name, "text": s.text} for s in document.sources],
+        }
+        parts = Parts(
+            document=document,
+            backend=backend,
+            step=step,
+            batches=batches,
+            passes=self._passes,
+            schedule=Schedule(document, self._passes, steps, together),
+            recorder=Recorder(step, document.run.log_every, steps, document.run.finite == "ignore"),
+            events=ledger.events,
+            status=ledger.status,
+            requests=self._requests,
+            checkpointer=self._saver,
+            lock_lost=lambda: lock.lost,
+            tick=self._progress.tick,
+        )
+        trainer = self._trainer = Trainer(parts, beginning.state, beginning.constants, facts)
+        if beginning.meta is not None:
+            trainer.restore(beginning.meta)
+        return trainer
+
+    def _write_down(
+        self,
+        start: resume.Start,
+        ledger: Ledger,
+        backend: Backend,
+        beginning: Beginning,
+        steps: int,
+    ) -> None:
+        """The files that tell what is run, and the `open` or `resume` event."""
+        directory.write_experiment(
+            start.directory, self._ir_text, self.document.manifest, self.document.sources
+        )
+        if beginning.meta is None or start.foreign:
+            parameters = sum(int(a.size) for a in beginning.state["param"].values())
+            warnings = [] if start.foreign else start.warnings
+            ledger.opened(backend, steps, parameters, warnings)
+        if beginning.meta is not None:
+            step = int(beginning.state["step"])
+            ledger.resumed(start, backend, beginning.meta, step, steps)
+
+    def _heard(self, record: dict[str, Any]) -> None:
+        self._progress.event(record)
+        if self.options.on_event is not None:
+            self.options.on_event(record)
+
+    # -- ending -----------------------------------------------------------------------------
+
+    def _last_words(self) -> None:
+        """On a second stop signal: what can be said without waiting for anything."""
+        if self._ledger is not None:
+            self._ledger.status.last_words(state="stopped", reason="a second signal")
+
+    def close(self, error: BaseException | None) -> None:
+        """End what was opened; status and events say how the run ended."""
+        result, trainer = self.result, self._trainer
+        if error is None and result.state == "failed" and result.diagnostics:
+            error = SxError(*result.diagnostics)
+        if error is not None:
+            self._reason = "failed"
+        try:
+            if self._saver is not None and error is not None:
+                self._saver.abandon()
+            if trainer is not None:
+                result.step = trainer.step
+                result.abandoned = trainer.abandoned
+                result.parameters = trainer.parameters()
+            if self._ledger is not None:
+                result.summary = self._summary(trainer)
+                self._ledger.ended(result, self._reason, error)
+        finally:
+            for part in (self._batches, *self._passes, self._ledger, self._progress):
+                if part is not None:
+                    part.close()
+            if self._lock is not None:
+                directory.release_reserve(str(result.directory))
+                self._lock.release()
+
+    def _summary(self, trainer: Trainer | None) -> Mapping[str, Any]:
+        """The final and best metrics, totals, and seconds of wall time."""
+        batch = self._batches.batch if self._batches is not None else 0
+        return {
+            "metrics": dict(trainer.last) if trainer is not None else {},
+            "best": trainer.best if trainer is not None else None,
+            "totals": {
+                "steps": self.result.step,
+                "samples": self.result.step * batch,
+                "nonfinite": trainer.parts.recorder.nonfinite if trainer is not None else 0,
+            },
+            "wall_s": trainer.wall() if trainer is not None else time.monotonic() - self._began,
+        }

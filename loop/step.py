@@ -1,0 +1,321 @@
+"""The training step, written once over an Engine: what every device runs.
+
+batch -> weights -> gradients (summed over microbatches) -> clip -> schedules -> one update per
+parameter -> finite guard -> report. Everything numeric of the experiment is an IR graph called
+from here; this file only joins graphs. The contract of their inputs and outputs: docs/ir.md.
+
+State of a run, a tree of arrays:
+    param    {path: f32 master weights}      buffer   {path: …}
+    state    {path: {name: …}}               counter  {name: i64[]}
+    step     i32[] steps done                updates  i32[] steps not skipped
+    bad      i32[] non-finite steps in a row halted   bool[] the guard has stopped the run
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from sexpgpu.ir.document import Document, Update
+from sexpgpu.ir.graph import Graph
+from sexpgpu.ir.types import SCALAR_F32, TensorType
+from sexpgpu.loop.keys import domain
+from sexpgpu.loop.report import Layout, extremes_graph, extremes_start
+from sexpgpu.lowering.backend import Array, Engine
+from sexpgpu.ops import OPS
+
+Arrays: TypeAlias = "dict[str, Array]"
+StepState: TypeAlias = "dict[str, Any]"
+
+SKIPS_IN_A_ROW = 10
+"""After that many non-finite steps in a row, `:finite :skip` stops the run."""
+
+_FOLDED = ("mean", "sum", "rms")  # reductions that add up over microbatches
+
+
+class Step:
+    """The step function of one stage. `step(engine, state, feed, constants)` gives the new state
+    and the report's vector.
+
+    feed: {"batch": {field: (batch, …)}, "key": u32[2], "ctx": {key: scalar},
+           "active": {group: bool}}, all worked out by the host from the step's number.
+    constants: inputs that never change in a run, by their full name (`statistic/…`).
+    """
+
+    def __init__(self, document: Document, stage: str, microbatches: int) -> None:
+        self.document = document
+        self.microbatches = microbatches
+        self.batch = _batch_extent(document, stage)
+        self.train = document.graphs[f"train/{stage}"]
+        weights = document.graphs.get(f"weights/{stage}")
+        needs_totals = any(name.startswith("total/") for name in self.train.inputs)
+        self.weights = weights if needs_totals else None
+        self.clip = document.graphs["clip"]
+        self.terms = document.terms[f"train/{stage}"]
+        self.reductions = {
+            metric.name: metric.reduce for metric in document.metrics.get(f"train/{stage}", [])
+        }
+        self._extremes = {n: r for n, r in self.reductions.items() if r not in _FOLDED}
+        if microbatches > 1 and self._extremes:
+            types = {n: self.train.outputs[f"metric/{n}/value"].type for n in self._extremes}
+            self._extremes_graph = extremes_graph(self._extremes, types)
+            self._extremes_start = extremes_start(self._extremes, types)
+        self._finite = document.run.finite
+        self._active = sorted(group.name for group in document.groups if group.every > 1)
+        self.update_reductions: dict[str, str] = {}
+        self.layout = Layout(self._report_types())
+
+    def __call__(
+        self, engine: Engine, state: StepState, feed: Mapping[str, Any], constants: Arrays
+    ) -> tuple[StepState, Array]:
+        shared = {**constants, **_under("param", state["param"]), "rng/key": feed["key"]}
+        shared |= self._context(engine, state, feed)
+        sums, buffers, extremes = self._gradients(engine, state, feed, shared)
+        loss = self._loss(engine, sums)
+        clipped = engine.call(
+            self.clip, {name: g for name, g in sums.items() if name.startswith("grad/")}
+        )
+        report: Arrays = {n: v for n, v in sums.items() if n.startswith(("loss/", "metric/"))}
+        report |= {f"metric/{name}/value": value for name, value in extremes.items()}
+        report["loss"], report["grad-norm"] = loss, clipped["grad-norm"]
+        finite = engine.logical_and(engine.is_finite(loss), engine.is_finite(clipped["grad-norm"]))
+        moved = self._updates(engine, state, feed, shared, clipped, report)
+        moved["buffer"] = buffers
+        moved["counter"] = {
+            name: engine.add(value, engine.cast(sums[f"counter/{name}"], "i64"))
+            if f"counter/{name}" in sums
+            else value
+            for name, value in state["counter"].items()
+        }
+        new_state = self._guard(engine, state, moved, finite)
+        report["finite"], report["halted"] = finite, new_state["halted"]
+        return new_state, self.layout.pack(engine, report)
+
+    @property
+    def flops(self) -> int:
+        """Floating point operations of a step's training graph, all microbatches together."""
+        one = 0
+        for node in self.train.nodes:
+            operands = tuple([value.type for value in node.operands])
+            results = tuple([value.type for value in node.results])
+            one += OPS[node.op].cost(operands, results, node.attrs)[0]
+        return one * self.microbatches
+
+    # -- gradients --------------------------------------------------------------------------
+
+    def _gradients(
+        self, engine: Engine, state: StepState, feed: Mapping[str, Any], shared: Arrays
+    ) -> tuple[Arrays, Arrays, Arrays]:
+        """Sums over the microbatches of everything additive, the buffers after the last one,
+        and the metrics that do not add up."""
+        n = self.microbatches
+        shared = {**shared, **self._totals(engine, state, feed, shared)}
+
+        def body(part: Arrays, index: Array, carry: Any) -> tuple[Arrays, Any]:
+            inputs = self._microbatch(engine, part, index, shared)
+            inputs |= _under("buffer", carry["buffer"])
+            out = engine.call(self.train, inputs)
+            buffers = {
+                path: out.pop(f"buffer/{path}", old) for path, old in carry["buffer"].items()
+            }
+            new = {name: out.pop(f"metric/{name}/value") for name in self._extremes}
+            if n > 1 and new:
+                new = engine.call(
+                    self._extremes_graph,
+                    {**_under("old", carry["extreme"]), **_under("new", new)},
+                )
+            return out, {"buffer": buffers, "extreme": new}
+
+        if n == 1:
+            sums, carry = body(
+                feed["batch"], engine.scalar(0, "i32"), {"buffer": state["buffer"], "extreme": {}}
+            )
+        else:
+            start = engine.call(self._extremes_start, {}) if self._extremes else {}
+            sums, carry = engine.fold_accumulate(
+                body, {"buffer": state["buffer"], "extreme": start}, feed["batch"], n
+            )
+        return sums, carry["buffer"], carry["extreme"]
+
+    def _totals(
+        self, engine: Engine, state: StepState, feed: Mapping[str, Any], shared: Arrays
+    ) -> Arrays:
+        """`total/TERM`: each term's weight summed over the whole batch, where it is not a
+        constant of the graph."""
+        graph = self.weights
+        if graph is None:
+            return {}
+
+        def body(part: Arrays, index: Array) -> Arrays:
+            inputs = self._microbatch(engine, part, index, shared)
+            return engine.call(graph, inputs | _under("buffer", state["buffer"]))
+
+        sums = engine.accumulate(body, feed["batch"], self.microbatches)
+        return {f"total/{term}": sums[f"loss/{term}/weight"] for term in self.terms}
+
+    def _microbatch(self, engine: Engine, part: Arrays, index: Array, shared: Arrays) -> Arrays:
+        """The inputs of a graph for one microbatch; its draws go on where the last one's end."""
+        rows = self.batch // self.microbatches
+        inputs = {**shared, **_under("batch", part)}
+        inputs["rng/offset"] = engine.cast(engine.mul(index, engine.scalar(rows, "i32")), "u32")
+        wanted = self.train.inputs.get("ctx/microbatch")
+        if wanted is not None:
+            inputs["ctx/microbatch"] = engine.cast(index, wanted.dtype)
+        return inputs
+
+    def _loss(self, engine: Engine, sums: Arrays) -> Array:
+        """Σ over terms of Σ weight·mean / Σ weight; a term without weight counts 0."""
+        loss = engine.scalar(0.0, "f32")
+        one = engine.scalar(1.0, "f32")
+        zero = engine.scalar(0.0, "f32")
+        for term in self.terms:
+            weight = sums[f"loss/{term}/weight"]
+            divisor = engine.select(engine.less(zero, weight), weight, one)
+            loss = engine.add(loss, engine.div(sums[f"loss/{term}/sum"], divisor))
+        return loss
+
+    # -- updates ----------------------------------------------------------------------------
+
+    def _updates(
+        self,
+        engine: Engine,
+        state: StepState,
+        feed: Mapping[str, Any],
+        shared: Arrays,
+        clipped: Arrays,
+        report: Arrays,
+    ) -> StepState:
+        """The parameters and states after their updates; what updates report goes to `report`."""
+        context = {n: v for n, v in shared.items() if n.startswith(("ctx/", "statistic/"))}
+        hyper: dict[str, Arrays] = {}
+        for group in self.document.groups:
+            values: Arrays = {}
+            if group.hyper is not None:
+                values = engine.call(self.document.graphs[group.hyper], context)
+                report |= {f"optim/{group.name}/{name}": v for name, v in values.items()}
+            hyper[group.name] = values
+        params, states = dict(state["param"]), dict(state["state"])
+        for path, update in self.document.updates.items():
+            inputs: Arrays = {
+                **context,
+                **_under("hyper", hyper[update.group]),
+                **_under("state", state["state"].get(path, {})),
+                "p": state["param"][path],
+                "g": clipped[f"grad/{path}"],
+            }
+            graph = self.document.graphs[update.graph]
+            if "rng/key" in graph.inputs:
+                key = np.array(domain(self.document.run.seed, "opti", path), np.uint32)
+                inputs["rng/key"] = engine.fold_key(key, state["step"])
+                inputs["rng/offset"] = engine.scalar(0, "u32")
+            out = engine.call(graph, inputs)
+            new = {"p": out["p"], "state": {s.name: out[f"state/{s.name}"] for s in update.states}}
+            if update.group in self._active:
+                old = {"p": state["param"][path], "state": state["state"].get(path, {})}
+                new = engine.select(feed["active"][update.group], new, old)
+            params[path] = new["p"]
+            if update.states:
+                states[path] = new["state"]
+            report |= {
+                f"metric/optim/{path}/{name.removeprefix('metric/')}": value
+                for name, value in out.items()
+                if name.startswith("metric/")
+            }
+        return {"param": params, "state": states}
+
+    def _guard(
+        self, engine: Engine, state: StepState, moved: StepState, finite: Array
+    ) -> StepState:
+        """The state after the step, or the one before it, to the bit, where the loss or the
+        gradient norm is not finite (`:finite`), or where an earlier step has halted the run."""
+        one = engine.scalar(1, "i32")
+        running = engine.logical_not(state["halted"])
+        if self._finite == "ignore":
+            return {
+                **moved,
+                "step": engine.add(state["step"], one),
+                "updates": engine.add(state["updates"], one),
+                "bad": state["bad"],
+                "halted": state["halted"],
+            }
+        applied = engine.logical_and(finite, running)
+        limit = 1 if self._finite == "abort" else SKIPS_IN_A_ROW
+        in_a_row = engine.select(
+            running,
+            engine.select(finite, engine.scalar(0, "i32"), engine.add(state["bad"], one)),
+            state["bad"],
+        )
+        kept = {part: state[part] for part in ("param", "buffer", "state", "counter")}
+        # an aborted step never was: its number is the one the reproduction starts from
+        counted = applied if self._finite == "abort" else running
+        return {
+            **engine.select(applied, moved, kept),
+            "step": engine.select(counted, engine.add(state["step"], one), state["step"]),
+            "updates": engine.select(applied, engine.add(state["updates"], one), state["updates"]),
+            "bad": in_a_row,
+            "halted": engine.logical_not(engine.less(in_a_row, engine.scalar(limit, "i32"))),
+        }
+
+    # -- context and report -----------------------------------------------------------------
+
+    def _context(self, engine: Engine, state: StepState, feed: Mapping[str, Any]) -> Arrays:
+        """`ctx/…`: what the host knows, and the counts that only the device knows."""
+        values = _under("ctx", feed["ctx"])
+        for key, type in context_types(self.document, self.train).items():
+            if key == "updates":
+                values["ctx/updates"] = engine.cast(state["updates"], type.dtype)
+            elif key.startswith("counter/"):
+                name = key.removeprefix("counter/")
+                values[f"ctx/{key}"] = engine.cast(state["counter"][name], type.dtype)
+        return values
+
+    def _report_types(self) -> dict[str, TensorType]:
+        types = {
+            name: value.type
+            for name, value in self.train.outputs.items()
+            if name.startswith(("loss/", "metric/"))
+        }
+        types |= dict.fromkeys(("loss", "grad-norm"), SCALAR_F32)
+        types |= {name: TensorType((), "bool") for name in ("finite", "halted")}
+        for group in self.document.groups:
+            if group.hyper is not None:
+                graph = self.document.graphs[group.hyper]
+                types |= {
+                    f"optim/{group.name}/{name}": value.type
+                    for name, value in graph.outputs.items()
+                }
+        for path, update in self.document.updates.items():
+            types |= self._update_report_types(path, update)
+        return types
+
+    def _update_report_types(self, path: str, update: Update) -> dict[str, TensorType]:
+        for metric in self.document.metrics.get(update.graph, []):
+            self.update_reductions[f"optim/{path}/{metric.name}"] = metric.reduce
+        return {
+            f"metric/optim/{path}/{name.removeprefix('metric/')}": value.type
+            for name, value in self.document.graphs[update.graph].outputs.items()
+            if name.startswith("metric/")
+        }
+
+
+def context_types(document: Document, train: Graph) -> dict[str, TensorType]:
+    """The ctx keys that a training step's graphs read, with their types."""
+    graphs = [train, *(document.graphs[u.graph] for u in document.updates.values())]
+    graphs += [document.graphs[g.hyper] for g in document.groups if g.hyper is not None]
+    return {
+        name.removeprefix("ctx/"): value.type
+        for graph in graphs
+        for name, value in graph.inputs.items()
+        if name.startswith("ctx/")
+    }
+
+
+def _under(prefix: str, values: Mapping[str, Array]) -> Arrays:
+    return {f"{prefix}/{name}": value for name, value in values.items()}
+
+
+def _batch_extent(document: Document, stage: str) -> int:
+    loader = document.loader(document.run.train)
+    return next(s.batch for s in loader.stages if s.name == stage)

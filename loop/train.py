@@ -1,0 +1,375 @@
+"""The loop: next batch, step, metrics, evaluations, checkpoint, stop. In that order, always.
+
+Drives any Backend. What opens and closes its parts is `run.py`; when things happen is
+`schedule.py`. Reports are read a step late, so that the host never stalls the device; before an
+evaluation or a checkpoint all are read.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes.system import E_CKPT_007
+from sexpgpu.diagnostics.model import Diagnostic
+from sexpgpu.ir.document import Document
+from sexpgpu.loop.checkpoint import Checkpointer, Saved
+from sexpgpu.loop.context import StepContext
+from sexpgpu.loop.data.loader import TrainingBatches
+from sexpgpu.loop.data.prefetch import Prefetcher
+from sexpgpu.loop.evaluate import Pass
+from sexpgpu.loop.events import EventLog
+from sexpgpu.loop.failure import as_json, failure, warning
+from sexpgpu.loop.feeds import Feed, Feeder, reporting, reporting_many
+from sexpgpu.loop.initial import flattened
+from sexpgpu.loop.recorder import Recorder
+from sexpgpu.loop.schedule import Schedule
+from sexpgpu.loop.signals import Requests, interruptible
+from sexpgpu.loop.status import Status
+from sexpgpu.loop.step import Step, StepState, context_types
+from sexpgpu.lowering.backend import Backend, Compiled
+
+
+class NonFiniteError(Exception):
+    """The finite guard has stopped the run: which step, and what its report said."""
+
+    def __init__(self, step: int, values: Mapping[str, np.ndarray]) -> None:
+        super().__init__(f"step {step}")
+        self.step = step
+        self.values = {name: array.copy() for name, array in values.items()}
+
+
+class Parts(NamedTuple):
+    """Everything that a run has open."""
+
+    document: Document
+    backend: Backend
+    step: Step
+    batches: TrainingBatches
+    passes: list[Pass]
+    schedule: Schedule
+    recorder: Recorder
+    events: EventLog
+    status: Status
+    requests: Requests
+    checkpointer: Checkpointer
+    lock_lost: Callable[[], bool]
+    tick: Callable[[int, int, Mapping[str, Any]], None]
+
+
+class Trainer:
+    """One run from where it begins to where it ends. `facts` go into every checkpoint."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        state: StepState,
+        constants: Mapping[str, np.ndarray],
+        facts: Mapping[str, Any],
+    ) -> None:
+        self.parts = parts
+        self.stage = parts.document.loader(parts.document.run.train).stages[0].name
+        self.step = int(state["step"])
+        self.state = parts.backend.put(state)
+        self.constants = parts.backend.put(dict(constants))
+        self.host_constants = dict(constants)
+        self._facts = dict(facts)
+        self.context = StepContext(
+            parts.batches,
+            parts.schedule.steps,
+            parts.document.run.seed,
+            context_types(parts.document, parts.step.train),
+        )
+        self._compiled: dict[int, Compiled] = {}
+        self._unread: deque[tuple[int, int, Any]] = deque()
+        self._saved_at: int | None = None
+        self._fresh = True  # nothing has been done at this step yet
+        self._first = self.step
+        self.due: list[str] = []  # passes that are still to run at this step
+        self.best: dict[str, Any] | None = None
+        self.last: dict[str, Any] = {}  # the newest value of every series
+        self.abandoned = False  # a compilation goes on in a thread of its own
+        self.wall_before = 0.0
+        self._began = time.monotonic()
+
+    # -- the loop ---------------------------------------------------------------------------
+
+    def run(self) -> str:
+        """Train to the last step. Gives `finished`, or the reason of the stop (a signal's name,
+        `time limit`). Raises NonFiniteError, and the coded errors of data and checkpoints."""
+        parts = self.parts
+        parts.recorder.begin(self._counters())
+        if self._fresh:
+            self.due = [p.name for p in parts.schedule.due_passes(0)]
+        self._settle(self.due, save=self._fresh and self.step == parts.schedule.steps)
+        feeder = Feeder(
+            parts.document, parts.batches, self.context, parts.schedule, parts.backend, self.step
+        )
+        with Prefetcher(feeder, 0, depth=3) as feeds:
+            while self.step < parts.schedule.steps and not parts.requests.stopping():
+                feed = feeds.take(parts.requests.stopping)
+                if feed is None or not self._dispatch(feed):
+                    break
+                while len(self._unread) > 1:
+                    self._read(feeds.waited)
+                self._show()
+                self._attend(feeds.waited)
+            self._drain(feeds.waited)
+        self.abandoned |= feeds.abandoned
+        reason = parts.requests.stop if self.step < parts.schedule.steps or self.due else None
+        self._note_signals()
+        if reason is not None and self._saved_at != self.step:
+            self._save()
+        self._wait_saved()
+        return reason or "finished"
+
+    def _dispatch(self, feed: Feed) -> bool:
+        """Start the steps of a feed; false when asked to stop while they are being compiled."""
+        compiled = self._compiled.get(feed.k)
+        if compiled is None:
+            compiled = self._compile(feed)
+            if compiled is None:
+                self.abandoned = True
+                return False
+        self.state, report = compiled(self.state, feed.tree, self.constants)
+        self._unread.append((feed.step, feed.k, report))
+        self.step += feed.k
+        return True
+
+    def _compile(self, feed: Feed) -> Compiled | None:
+        parts = self.parts
+        began = time.perf_counter()
+        parts.status.update(state="compiling")
+        k = feed.k
+        function = reporting(parts.step) if k == 1 else reporting_many(parts.step, k)
+        examples = (self.state, feed.tree, self.constants)
+        compiled = interruptible(
+            lambda: parts.backend.compile(function, examples, donate=(0,)), parts.requests
+        )
+        if compiled is not None:
+            self._compiled[k] = compiled
+            cost = compiled.cost()
+            if k == 1 and cost is not None:
+                parts.recorder.flops = cost.get("flops")
+            parts.recorder.clock.add("compile", time.perf_counter() - began)
+            parts.status.update(state="running")
+        return compiled
+
+    def _attend(self, waited: float) -> None:
+        """What is due after the steps done: evaluations, a checkpoint, saves that have ended."""
+        parts = self.parts
+        due = [p.name for p in parts.schedule.due_passes(self.step)]
+        save = parts.schedule.saves(self.step) or parts.requests.take_checkpoint()
+        if due or save:
+            self._drain(waited)
+            self._settle(due, save)
+        self.announce_saved()
+        self._note_signals()
+        if parts.lock_lost():
+            raise failure(E_CKPT_007, "another process has taken over this run's directory")
+
+    def _settle(self, due: Sequence[str], save: bool) -> None:
+        """Evaluate, then save. What a stop keeps from being evaluated stays due."""
+        self.due = list(due)
+        while self.due and not self.parts.requests.stopping():
+            if not self._evaluate(next(p for p in self.parts.passes if p.name == self.due[0])):
+                break
+            self.due.pop(0)
+        if save or (self.best is not None and self.best["step"] == self.step and due):
+            self._save()
+
+    # -- reports ----------------------------------------------------------------------------
+
+    def _drain(self, waited: float) -> None:
+        while self._unread:
+            self._read(waited)
+
+    def _read(self, waited: float) -> None:
+        """Read the oldest report; write the train event when it ends an interval."""
+        parts = self.parts
+        first, k, report = self._unread.popleft()
+        host = parts.backend.get(report)
+        vectors = host["packed"].reshape(k, -1)
+        for i in range(k):
+            values = parts.step.layout.unpack(vectors[i])
+            finite = parts.recorder.add(values)
+            if not finite and parts.document.run.finite != "ignore":
+                if bool(values["halted"]):
+                    raise NonFiniteError(first + i, values)
+                self._skipped(first + i, values)
+            if parts.recorder.ends_interval(first + i + 1):
+                counters = {
+                    name: int(np.reshape(total, k)[i]) for name, total in host["counter"].items()
+                }
+                series = parts.recorder.results(counters, waited, parts.backend.memory_peak())
+                self.last |= series
+                parts.events.append("train", first + i + 1, metrics=series)
+
+    def _skipped(self, step: int, values: Mapping[str, np.ndarray]) -> None:
+        self.warn(
+            warning(
+                codes.W_RUN_031,
+                f"step {step} skipped: loss {float(values['loss'])}, "
+                f"gradient norm {float(values['grad-norm'])}",
+            ),
+            step + 1,
+        )
+
+    def warn(self, found: Diagnostic, step: int) -> None:
+        self.parts.events.append("warning", step, diagnostic=as_json(found))
+
+    def _note_signals(self) -> None:
+        for name in self.parts.requests.take_received():
+            self.parts.events.append("signal", self.step, signal=name)
+
+    def _show(self) -> None:
+        steps = self.parts.schedule.steps
+        here = time.monotonic() - self._began
+        done = self.step - self._first
+        eta = here / done * (steps - self.step) if done else None
+        self.parts.status.note(
+            state="running", step=self.step, progress=self.step / steps, eta_s=eta,
+            metrics=self.last,
+        )  # fmt: skip
+        self.parts.tick(self.step, steps, self.last)
+
+    # -- evaluations ------------------------------------------------------------------------
+
+    def _evaluate(self, one: Pass) -> bool:
+        """Run a pass and write its event; false when asked to stop before its end."""
+        parts = self.parts
+        began = time.perf_counter()
+        compiled_before = one.compile_seconds
+        parts.status.update(state="evaluating", step=self.step)
+        context = StepContext(
+            parts.batches, parts.schedule.steps, parts.document.run.seed, one.context_keys()
+        )
+        metrics = one.run(self.state, context.values(self.step), self.constants, parts.requests)
+        seconds = time.perf_counter() - began
+        compiling = min(one.compile_seconds - compiled_before, seconds)
+        parts.recorder.clock.add("compile", compiling)
+        parts.recorder.clock.add("eval", seconds - compiling)
+        if metrics is None:
+            return False
+        self.last |= metrics
+        parts.events.append(
+            "eval", self.step, **{"pass": one.name}, metrics=metrics, records=one.batches.count,
+            seconds=seconds,
+        )  # fmt: skip
+        self._compare_best(one, metrics)
+        parts.status.update(state="running", metrics=self.last, best=self.best)
+        return True
+
+    def _compare_best(self, one: Pass, metrics: Mapping[str, Any]) -> None:
+        policy = self.parts.document.run.checkpoint.best
+        if policy is None:
+            return
+        direction, series = policy[0].lstrip(":"), policy[1].lstrip(":")
+        if not series.startswith(f"eval/{one.name}/"):
+            return
+        if series not in metrics:
+            raise failure(
+                codes.E_METRIC_031,
+                f":best follows {series}, which pass {one.name} does not report",
+                f"it reports {', '.join(metrics)}",
+            )
+        value = metrics[series]
+        better = not math.isnan(value) and (
+            self.best is None
+            or (value < self.best["value"] if direction == "min" else value > self.best["value"])
+        )
+        if better:
+            self.best = {"series": series, "value": value, "step": self.step}
+            self.parts.checkpointer.best = self.step
+
+    # -- checkpoints ------------------------------------------------------------------------
+
+    def _save(self) -> None:
+        """Begin a checkpoint of the state now; it is announced when it is whole."""
+        parts = self.parts
+        began = time.perf_counter()
+        parts.status.update(state="checkpointing", step=self.step)
+        self._wait_saved()
+        parts.checkpointer.save(self.step, self.host_tensors(), self.meta(self.step))
+        self._saved_at = self.step
+        spent = time.perf_counter() - began
+        parts.recorder.clock.add("checkpoint", spent)
+        parts.requests.reserve(2.0 * max(parts.checkpointer.seconds, spent))
+        parts.status.update(state="running")
+
+    def _wait_saved(self) -> None:
+        self.parts.checkpointer.wait()
+        self.announce_saved()
+
+    def announce_saved(self) -> None:
+        """Announce the saves that have ended; raises what stopped one."""
+        for saved in self.parts.checkpointer.poll():
+            self._announce(saved)
+
+    def _announce(self, saved: Saved) -> None:
+        """The `checkpoint` event and the status, once a save is sealed."""
+        parts = self.parts
+        best = self.best is not None and self.best["step"] == saved.step
+        fields = {
+            "path": os.path.join("checkpoints", os.path.basename(saved.path)),
+            "bytes": saved.bytes,
+            "seconds": saved.seconds,
+            "best": best,
+            "bad": saved.bad,
+        }
+        parts.events.append("checkpoint", saved.step, **fields)
+        parts.status.update(checkpoint={"step": saved.step, **fields})
+
+    def host_tensors(self) -> dict[str, np.ndarray]:
+        """Every tensor of a checkpoint, in host memory that nothing else will write to."""
+        host = flattened(self.parts.backend.get(self.state))
+        # a CPU device's arrays may be seen in place, and are donated to the next step
+        copies = {name: np.array(array) for name, array in host.items()}
+        return copies | self.host_constants
+
+    def meta(self, step: int) -> dict[str, Any]:
+        """What a checkpoint holds besides tensors. All events before it are on the disk."""
+        return {
+            **self._facts,
+            "loader": {self.parts.document.run.train: {"stage": self.stage, "position": step}},
+            "recorder": self.parts.recorder.save(),
+            "events": self.parts.events.mark(),
+            "due": self.due,
+            "best": self.best,
+            "last": self.last,
+            "wall": self.wall(),
+        }
+
+    def restore(self, meta: Mapping[str, Any]) -> None:
+        """Take up what `meta` gave when the checkpoint was taken."""
+        self.parts.recorder.restore(meta["recorder"])
+        self.due = list(meta["due"])
+        self.best = meta["best"]
+        self.last = dict(meta["last"])
+        self.wall_before = meta["wall"]
+        if self.best is not None:
+            self.parts.checkpointer.best = self.best["step"]
+        self._saved_at = self.step
+        self._fresh = False
+
+    def wall(self) -> float:
+        """Seconds that the run has taken so far, in all its processes."""
+        return self.wall_before + time.monotonic() - self._began
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The parameters as they stand; none when a failed step took them with it."""
+        try:
+            host = self.parts.backend.get(self.state["param"])
+        except RuntimeError:
+            return {}
+        return {path: np.array(array) for path, array in host.items()}
+
+    def _counters(self) -> dict[str, int]:
+        return {n: int(v) for n, v in self.parts.backend.get(self.state["counter"]).items()}

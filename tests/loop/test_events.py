@@ -1,0 +1,115 @@
+"""events.jsonl: whole lines, one seq each, cut on resume, shared with `annotate`."""
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sexpgpu.diagnostics.model import SxError
+from sexpgpu.loop.events import EventLog, annotate, read_events
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in (path / "events.jsonl").read_text().splitlines()]
+
+
+def test_records(tmp_path: Path) -> None:
+    heard: list[dict] = []
+    log = EventLog(str(tmp_path), heard.append)
+    log.append("open", 0, run="x")
+    log.append("train", 1, metrics={"a": np.float32(0.1), "b": float("nan"), "c": -np.inf})
+    log.append("train", 2, metrics={"v": np.array([1.0, np.inf]), "n": np.int64(2**40), "é": True})
+    log.close()
+    found = lines(tmp_path)
+    assert found == heard
+    assert [r["seq"] for r in found] == [0, 1, 2]
+    assert found[1]["metrics"] == {"a": float(np.float32(0.1)), "b": "nan", "c": "-inf"}
+    assert found[2]["metrics"] == {"v": [1.0, "inf"], "n": 2**40, "é": True}
+    assert list(found[0])[:4] == ["kind", "seq", "time", "step"]
+    assert found[0]["time"].endswith("Z")
+
+
+def test_a_half_line_is_ignored_and_dropped(tmp_path: Path) -> None:
+    log = EventLog(str(tmp_path))
+    log.append("open", 0)
+    log.close()
+    with open(tmp_path / "events.jsonl", "a") as file:
+        file.write('{"kind": "train", "seq": 1, "ti')
+    assert [r["kind"] for r in read_events(str(tmp_path / "events.jsonl"))] == ["open"]
+    log = EventLog(str(tmp_path))
+    log.append("train", 1)
+    log.close()
+    assert [(r["kind"], r["seq"]) for r in lines(tmp_path)] == [("open", 0), ("train", 1)]
+
+
+def test_cut_moves_the_tail_and_keeps_annotations(tmp_path: Path) -> None:
+    log = EventLog(str(tmp_path))
+    log.append("open", 0)
+    log.append("train", 5)
+    mark = log.mark()
+    log.append("checkpoint", 5, path="x")
+    log.append("annotation", 6, text="look here")
+    log.append("train", 10)
+    log.close()
+    log = EventLog(str(tmp_path))
+    cut = log.cut(mark)
+    log.append("resume", 5)
+    log.close()
+    assert [r["kind"] for r in cut] == ["checkpoint", "annotation", "train"]
+    found = lines(tmp_path)
+    assert [r["kind"] for r in found] == ["open", "train", "annotation", "resume"]
+    assert [r["seq"] for r in found] == [0, 1, 2, 3]
+    assert found[2]["text"] == "look here"
+    moved = [json.loads(x) for x in (tmp_path / "events.cut.jsonl").read_text().splitlines()]
+    assert moved == cut
+
+
+@pytest.mark.parametrize("change", ["shorter", "other"])
+def test_a_log_that_is_not_the_checkpoints(tmp_path: Path, change: str) -> None:
+    log = EventLog(str(tmp_path))
+    for step in range(4):
+        log.append("train", step)
+    mark = log.mark()
+    log.close()
+    path = tmp_path / "events.jsonl"
+    if change == "shorter":
+        os.truncate(path, mark["offset"] - 3)
+    else:
+        path.write_text(path.read_text().replace('"seq": 3', '"seq": 7'))
+    before = path.read_bytes()
+    log = EventLog(str(tmp_path))
+    with pytest.raises(SxError) as caught:
+        log.cut(mark)
+    log.close()
+    assert caught.value.diagnostics[0].code.id == "E-CKPT-010"
+    assert path.read_bytes() == before
+
+
+def test_two_writers_share_the_numbering(tmp_path: Path) -> None:
+    log = EventLog(str(tmp_path))
+    log.append("open", 0)
+
+    def write() -> None:
+        for i in range(20):
+            annotate(str(tmp_path), f"note {i}")
+
+    threads = [threading.Thread(target=write) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for step in range(40):
+        log.append("train", step)
+    for thread in threads:
+        thread.join()
+    log.append("close", 40)
+    log.close()
+    assert [r["seq"] for r in lines(tmp_path)] == list(range(102))
+
+
+def test_annotating_what_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(SxError) as caught:
+        annotate(str(tmp_path), "hello")
+    assert caught.value.diagnostics[0].code.id == "E-CKPT-008"
+    assert not list(tmp_path.iterdir())

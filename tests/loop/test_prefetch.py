@@ -1,0 +1,68 @@
+"""The reading thread: order, bounds, errors, interruption, a clean end."""
+
+import threading
+import time
+
+import pytest
+
+from sexpgpu.loop.data import prefetch
+from sexpgpu.loop.data.prefetch import Prefetcher
+
+
+def threads() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name == "sexpgpu-prefetch"]
+
+
+def test_items_in_order() -> None:
+    with Prefetcher(lambda i: i * i, 3, 40) as items:
+        assert [items.take() for _ in range(37)] == [i * i for i in range(3, 40)]
+        with pytest.raises(RuntimeError):
+            items.take()
+    assert not threads()
+
+
+def test_it_reads_no_further_ahead_than_told() -> None:
+    made: list[int] = []
+    with Prefetcher(lambda i: made.append(i), 0, depth=2) as items:
+        time.sleep(0.2)
+        assert len(made) == 3  # two in the queue, one in hand
+        items.take()
+    assert not threads()
+
+
+def test_an_error_is_raised_where_its_item_is_taken() -> None:
+    def make(i: int) -> int:
+        if i == 2:
+            raise OSError("a bad sector")
+        return i
+
+    with Prefetcher(make, 0) as items:
+        assert items.take() == 0
+        assert items.take() == 1
+        with pytest.raises(OSError, match="a bad sector"):
+            items.take()
+
+
+def test_waiting_can_be_interrupted_and_is_measured() -> None:
+    release = threading.Event()
+    with Prefetcher(lambda _: release.wait(), 0) as items:
+        began = time.monotonic()
+        stop = began + 0.2
+        assert items.take(lambda: time.monotonic() > stop) is None
+        assert 0.15 < time.monotonic() - began < 1.0
+        assert items.waited == pytest.approx(time.monotonic() - began, abs=0.05)
+        release.set()
+    assert not threads()
+
+
+def test_a_read_that_hangs_is_left_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefetch, "_PATIENCE", 0.1)
+    release = threading.Event()
+    items = Prefetcher(lambda _: release.wait(), 0)
+    items.close()
+    assert items.abandoned
+    release.set()
+    deadline = time.monotonic() + 5
+    while threads() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not threads()

@@ -1,0 +1,113 @@
+"""Requests from outside, also while the main thread is busy in C."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from sexpgpu.loop.signals import Requests, interruptible, listening
+
+
+def eventually(condition) -> bool:  # noqa: ANN001
+    deadline = time.monotonic() + 5
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return condition()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_stop_signal_asks(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    requests = Requests()
+    with listening(requests):
+        assert not requests.stopping()
+        os.kill(os.getpid(), number)
+        assert eventually(requests.stopping)
+        assert requests.stop == number.name
+        assert requests.take_received() == [number.name]
+        assert requests.take_received() == []
+    assert signal.getsignal(number) is before
+    assert not [t for t in threading.enumerate() if t.name == "sexpgpu-signals"]
+
+
+def test_usr1_asks_for_a_checkpoint() -> None:
+    requests = Requests()
+    with listening(requests):
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert eventually(requests._checkpoint.is_set)
+        assert requests.take_checkpoint()
+        assert not requests.take_checkpoint()
+        assert not requests.stopping()
+
+
+CHILD = """
+import sys, threading, time
+from sexpgpu.loop.signals import Requests, listening
+requests = Requests()
+with listening(requests, lambda: print("last words", flush=True)):
+    print("ready", flush=True)
+    {busy}
+"""
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        "threading.Lock().acquire(); threading.Event().wait()",
+        # a long call that never comes back to the interpreter, as a compilation is
+        "import ctypes; ctypes.CDLL(None).sleep(60); ctypes.CDLL(None).sleep(60)",
+    ],
+)
+def test_the_second_stop_signal_ends_the_process(busy: str) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD.format(busy=busy)],
+        cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert child.stdout is not None
+    with child:
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        assert child.poll() is None
+        child.send_signal(signal.SIGINT)
+        assert child.wait(5) == 130
+        assert child.stdout.read() == "last words\n"
+
+
+def test_time_limit() -> None:
+    requests = Requests(time_limit=0.4)
+    assert not requests.stopping()
+    requests.reserve(0.3)
+    time.sleep(0.15)
+    assert requests.stop == "time limit"
+
+
+def test_interruptible() -> None:
+    requests = Requests()
+    assert interruptible(lambda: 7, requests) == 7
+    with pytest.raises(KeyError):
+        interruptible(lambda: {}["x"], requests)
+    release = threading.Event()
+    threading.Timer(0.1, requests.receive, [signal.SIGTERM]).start()
+    began = time.monotonic()
+    assert interruptible(lambda: release.wait(20), requests) is None
+    assert time.monotonic() - began < 2
+    release.set()
+
+
+def test_outside_the_main_thread_nothing_is_installed() -> None:
+    handlers: list[object] = []
+
+    def work() -> None:
+        with listening(Requests()):
+            handlers.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert handlers == [signal.getsignal(signal.SIGTERM)]

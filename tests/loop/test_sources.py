@@ -1,0 +1,244 @@
+"""Sources and declared fields: what is read, and what each misfit says."""
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from sexpgpu.diagnostics.model import SxError
+from sexpgpu.ir.document import Field, Stage
+from sexpgpu.loop.data.records import Records
+
+
+def stage(
+    source: dict[str, Any],
+    *fields: tuple[Any, ...],
+    base: Path | str = ".",
+    records: int | None = None,
+) -> Stage:
+    return Stage(
+        name="only", source=source, base=str(base), batch=2, shuffle=False, drop_last=True,
+        microbatches=None, records=records,
+        fields=[
+            Field(name=f[0], dtype=f[1], shape=f[2], range=f[3] if len(f) > 3 else None)
+            for f in fields
+        ],
+    )  # fmt: skip
+
+
+def read(
+    given: Stage, *records: int, loader: str = "train", seed: int = 0
+) -> dict[str, np.ndarray]:
+    return Records(given, loader, seed).read(np.array(records, np.int64))
+
+
+def failing(given: Stage, *records: int) -> Any:
+    with pytest.raises(SxError) as caught:
+        read(given, *records)
+    return caught.value.diagnostics[0]
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz(tmp_path: Path, save: Any) -> None:
+    image = np.arange(60, dtype=np.uint8).reshape(5, 3, 4)
+    label = np.arange(5, dtype=np.int64)
+    save(tmp_path / "x.npz", Image=image, label=label, fortran=np.asfortranarray(image))
+    got = read(
+        stage(
+            {"kind": "npz", "path": "x.npz"},
+            ("image", "u8", (3, 4)), ("label", "i32", ()), ("fortran", "u8", (3, 4)),
+            base=tmp_path, records=5,
+        ),
+        4, 0, 4,
+    )  # fmt: skip
+    assert got["label"].dtype == np.int32
+    assert got["label"].tolist() == [4, 0, 4]
+    assert np.array_equal(got["image"], image[[4, 0, 4]])
+    assert np.array_equal(got["fortran"], image[[4, 0, 4]])
+    assert type(got["image"]) is np.ndarray
+
+
+def test_npz_is_mapped_not_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=np.zeros((4, 8), np.float32))
+    given = stage({"kind": "npz", "path": "x.npz"}, ("x", "f32", (8,)), base=tmp_path)
+    records = Records(given, "train", 0)
+    array = records._source._arrays["x"]
+    assert isinstance(array.base, np.memmap)
+
+
+def test_npz_bfloat16_and_big_endian(tmp_path: Path) -> None:
+    values = np.array([0.5, -2.0, 3.0], np.float32)
+    np.savez(tmp_path / "x.npz", b=values.astype(ml_dtypes.bfloat16), e=values.astype(">f4"))
+    got = read(
+        stage({"kind": "npz", "path": "x.npz"}, ("b", "bf16", ()), ("e", "f32", ()), base=tmp_path),
+        0, 1, 2,
+    )  # fmt: skip
+    assert got["b"].dtype == ml_dtypes.bfloat16
+    assert got["b"].astype(np.float32).tolist() == values.tolist()
+    assert got["e"].tolist() == values.tolist()
+
+
+def test_several_files_are_joined_in_sorted_order(tmp_path: Path) -> None:
+    for name, start, n in (("b", 3, 2), ("a", 0, 3), ("c", 5, 4)):
+        np.savez(tmp_path / f"{name}.npz", x=np.arange(start, start + n, dtype=np.int32))
+    given = stage({"kind": "npz", "path": "*.npz"}, ("x", "i32", ()), base=tmp_path, records=9)
+    assert read(given, *range(9))["x"].tolist() == list(range(9))
+    assert read(given, 8, 0, 4, 4)["x"].tolist() == [8, 0, 4, 4]
+    listed = stage({"kind": "npz", "path": ["c.npz", "a.npz"]}, ("x", "i32", ()), base=tmp_path)
+    assert read(listed, *range(7))["x"].tolist() == [5, 6, 7, 8, 0, 1, 2]
+
+
+def test_text_windows(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"0123456789")
+    (tmp_path / "b.txt").write_bytes(b"abcd")
+    (tmp_path / "c.txt").write_bytes(b"")
+    given = stage(
+        {"kind": "text", "path": "?.txt", "window": 4, "stride": 3},
+        ("tokens", "u8", (4,), (0, 127)), base=tmp_path,
+    )  # fmt: skip
+    records = Records(given, "train", 0)
+    assert records.count == 4
+    got = records.read(np.arange(4))["tokens"]
+    assert [bytes(row) for row in got] == [b"0123", b"3456", b"6789", b"abcd"]
+
+
+def test_inline() -> None:
+    source = {
+        "kind": "inline", "count": 2,
+        "columns": {"x": {"dtype": "f32", "shape": [2], "values": [1, 2, 3, 4]}},
+    }  # fmt: skip
+    assert read(stage(source, ("x", "f32", (2,))), 1, 0)["x"].tolist() == [[3, 4], [1, 2]]
+
+
+def test_synthetic_is_a_function_of_the_record() -> None:
+    source = {
+        "kind": "synthetic", "count": 4000,
+        "columns": {
+            "n": {"dtype": "f32", "shape": [3], "distribution": ["normal", 1.0, 2.0]},
+            "u": {"dtype": "f64", "shape": [], "distribution": ["uniform", -1.0, 3.0]},
+            "i": {"dtype": "i32", "shape": [2], "distribution": ["integers", -2, 5]},
+        },
+    }  # fmt: skip
+    given = stage(source, ("n", "f32", (3,)), ("u", "f64", ()), ("i", "i32", (2,)))
+    whole = read(given, *range(4000))
+    some = read(given, 17, 3999, 17)
+    for name in ("n", "u", "i"):
+        assert np.array_equal(some[name], whole[name][[17, 3999, 17]])
+    assert abs(whole["n"].mean() - 1) < 0.05
+    assert abs(whole["n"].std() - 2) < 0.05
+    assert whole["u"].min() >= -1
+    assert whole["u"].max() < 3
+    assert abs(whole["u"].mean() - 1) < 0.06
+    assert set(whole["i"].reshape(-1).tolist()) == set(range(-2, 5))
+    assert not np.array_equal(read(given, 0, seed=1)["n"], whole["n"][:1])
+    assert not np.array_equal(read(given, 0, loader="other")["n"], whole["n"][:1])
+
+
+def test_a_value_out_of_range_names_everything(tmp_path: Path) -> None:
+    x = np.zeros((6, 2), np.int64)
+    np.savez(tmp_path / "a.npz", tokens=x)
+    x[3, 1] = 300
+    np.savez(tmp_path / "b.npz", tokens=x)
+    given = stage(
+        {"kind": "npz", "path": "*.npz"}, ("tokens", "i32", (2,), (0, 255)), base=tmp_path
+    )
+    assert read(given, 0, 5, 8)["tokens"].shape == (3, 2)
+    found = failing(given, 2, 9)
+    assert found.code.id == "E-DATA-031"
+    for part in ("b.npz", "record 3", "tokens", "300", "0 to 255", "(1)"):
+        assert part in found.headline
+
+
+@pytest.mark.parametrize(
+    "values, dtype",
+    [
+        (np.array([1, 2, 300]), "u8"),
+        (np.array([1, 2, -1]), "u16"),
+        (np.array([1, 2, 2**40]), "i32"),
+        (np.array([1, 2, 1e39]), "f32"),
+        (np.array([1, 2, 1e6], np.float32), "f16"),
+    ],
+)
+def test_a_value_that_does_not_fit_the_dtype(tmp_path: Path, values: Any, dtype: str) -> None:
+    np.savez(tmp_path / "x.npz", x=values)
+    given = stage({"kind": "npz", "path": "x.npz"}, ("x", dtype, ()), base=tmp_path)
+    assert read(given, 0, 1)["x"].tolist() == [1, 2]
+    found = failing(given, 2)
+    assert found.code.id == "E-DATA-031"
+    assert f"does not fit {dtype}" in found.headline
+
+
+def test_nan_is_in_no_range(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=np.array([0.0, np.nan], np.float32))
+    plain = stage({"kind": "npz", "path": "x.npz"}, ("x", "f32", ()), base=tmp_path)
+    assert np.isnan(read(plain, 1)["x"]).all()
+    ranged = stage({"kind": "npz", "path": "x.npz"}, ("x", "f32", (), (0, 1)), base=tmp_path)
+    assert failing(ranged, 1).code.id == "E-DATA-031"
+
+
+@pytest.mark.parametrize(
+    "field, code",
+    [
+        (("y", "f32", ()), "E-DATA-002"),
+        (("x", "f32", (3,)), "E-DATA-003"),
+        (("x", "i32", (2,)), "E-DATA-003"),
+        (("x", "bool", (2,)), "E-DATA-003"),
+    ],
+)
+def test_a_field_that_the_data_does_not_have(
+    tmp_path: Path, field: tuple[Any, ...], code: str
+) -> None:
+    np.savez(tmp_path / "x.npz", x=np.zeros((4, 2), np.float32))
+    given = stage({"kind": "npz", "path": "x.npz"}, field, base=tmp_path)
+    assert failing(given, 0).code.id == code
+
+
+def test_other_counts_than_compiled(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=np.zeros(4, np.float32))
+    given = stage({"kind": "npz", "path": "x.npz"}, ("x", "f32", ()), base=tmp_path, records=5)
+    found = failing(given, 0)
+    assert found.code.id == "E-DATA-003"
+    assert "4 records" in found.headline
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    field = ("x", "f32", ())
+    missing = stage({"kind": "npz", "path": "no.npz"}, field, base=tmp_path)
+    assert failing(missing, 0).code.id == "E-STORE-001"
+    nothing = stage({"kind": "npz", "path": "*.npz"}, field, base=tmp_path)
+    assert failing(nothing, 0).code.id == "E-STORE-001"
+    (tmp_path / "junk.npz").write_bytes(b"not a zip archive at all")
+    junk = stage({"kind": "npz", "path": "junk.npz"}, field, base=tmp_path)
+    assert failing(junk, 0).code.id == "E-DATA-001"
+    np.savez(tmp_path / "o.npz", x=np.array([{}], dtype=object))
+    pickled = stage({"kind": "npz", "path": "o.npz"}, field, base=tmp_path)
+    assert failing(pickled, 0).code.id == "E-DATA-001"
+    np.savez(tmp_path / "scalar.npz", x=np.float32(1))
+    scalar = stage({"kind": "npz", "path": "scalar.npz"}, field, base=tmp_path)
+    assert failing(scalar, 0).code.id == "E-DATA-003"
+    np.savez(tmp_path / "uneven.npz", x=np.zeros(3, np.float32), y=np.zeros(4))
+    uneven = stage({"kind": "npz", "path": "uneven.npz"}, field, base=tmp_path)
+    assert failing(uneven, 0).code.id == "E-DATA-003"
+
+
+def test_a_truncated_archive(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=np.zeros(4000, np.float32))
+    whole = (tmp_path / "x.npz").read_bytes()
+    (tmp_path / "x.npz").write_bytes(whole[:9000])
+    given = stage({"kind": "npz", "path": "x.npz"}, ("x", "f32", ()), base=tmp_path)
+    assert failing(given, 0).code.id == "E-DATA-001"
+
+
+def test_a_file_that_changes_under_the_run(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"0123456789")
+    given = stage(
+        {"kind": "text", "path": "a.txt", "window": 2}, ("tokens", "u8", (2,)), base=tmp_path
+    )
+    records = Records(given, "train", 0)
+    records.read(np.array([0]))
+    (tmp_path / "a.txt").write_bytes(b"01234567")
+    with pytest.raises(SxError) as caught:
+        records.read(np.array([0]))
+    assert caught.value.diagnostics[0].code.id == "E-STORE-007"

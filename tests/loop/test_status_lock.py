@@ -1,0 +1,144 @@
+"""The status file and the lock of a run directory."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from sexpgpu.diagnostics.model import SxError
+from sexpgpu.loop import lock as lock_module
+from sexpgpu.loop import status as status_module
+from sexpgpu.loop.lock import RunLock, job_id
+from sexpgpu.loop.status import Status, read_status
+
+
+def test_status_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_module, "_PERIOD", 0.01)
+    status = Status(str(tmp_path), run="x")
+    seen = []
+    stop = threading.Event()
+
+    def reader() -> None:
+        while not stop.is_set():
+            seen.append(read_status(str(tmp_path)))  # a torn file would not parse
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    for step in range(200):
+        status.update(state="running", step=step, metrics={"loss": float("nan")})
+    stop.set()
+    thread.join()
+    status.close()
+    assert seen
+    last = read_status(str(tmp_path))
+    assert last is not None
+    assert last["step"] == 199
+    assert last["metrics"] == {"loss": "nan"}
+    assert last["pid"] == os.getpid()
+    assert [p.name for p in tmp_path.iterdir()] == ["status.json"]
+
+
+def test_status_beats_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_module, "_PERIOD", 0.02)
+    beats: list[int] = []
+    status = Status(str(tmp_path), lambda: beats.append(1))
+    before = read_status(str(tmp_path))
+    status.note(step=7)
+    time.sleep(0.3)
+    after = read_status(str(tmp_path))
+    status.close()
+    assert before is not None
+    assert after is not None
+    assert after["step"] == 7
+    assert after["updated"] > before["updated"]
+    assert len(beats) > 2
+
+
+def code(caught: pytest.ExceptionInfo[SxError]) -> str:
+    return caught.value.diagnostics[0].code.id
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    lock = RunLock(str(tmp_path))
+    with pytest.raises(SxError) as caught:
+        RunLock(str(tmp_path))
+    assert code(caught) == "E-CKPT-007"
+    assert str(os.getpid()) in caught.value.diagnostics[0].headline
+    lock.release()
+    RunLock(str(tmp_path)).release()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_killed_process_leaves_no_lock_behind(tmp_path: Path) -> None:
+    program = (
+        "import os,signal,sys; from sexpgpu.loop.lock import RunLock;"
+        "lock = RunLock(sys.argv[1]); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=root, check=False)
+    assert (tmp_path / "lock.json").exists()
+    lock = RunLock(str(tmp_path))
+    assert lock.warning is not None
+    assert lock.warning.code.id == "W-CKPT-003"
+    lock.release()
+
+
+def other_machine(path: Path, age: float, job: str | None = None) -> None:
+    (path / "lock.json").write_text(
+        json.dumps(
+            {"host": "far", "pid": 1, "machine": "other", "job": job, "started": 1.0,
+             "heartbeat": time.time() - age}
+        )
+    )  # fmt: skip
+
+
+def test_another_machine_counts_as_alive_for_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    other_machine(tmp_path, 30)
+    with pytest.raises(SxError) as caught:
+        RunLock(str(tmp_path))
+    assert code(caught) == "E-CKPT-007"
+    assert "far" in caught.value.diagnostics[0].headline
+    other_machine(tmp_path, 61)
+    lock = RunLock(str(tmp_path))
+    assert lock.warning is not None
+    lock.release()
+
+
+def test_the_same_job_takes_over_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+    other_machine(tmp_path, 1, job_id())
+    RunLock(str(tmp_path)).release()
+
+
+def test_a_lock_that_was_taken_over_is_noticed(tmp_path: Path) -> None:
+    lock = RunLock(str(tmp_path))
+    lock.beat()
+    assert not lock.lost
+    os.unlink(tmp_path / "lock.json")
+    other = RunLock(str(tmp_path))
+    lock.beat()
+    assert lock.lost
+    lock.release()  # must not remove the other's
+    assert (tmp_path / "lock.json").exists()
+    other.beat()
+    assert not other.lost
+    other.release()
+
+
+def test_heartbeat_is_written(tmp_path: Path) -> None:
+    lock = RunLock(str(tmp_path))
+    first = json.loads((tmp_path / "lock.json").read_text())
+    time.sleep(0.01)
+    lock.beat()
+    second = json.loads((tmp_path / "lock.json").read_text())
+    assert second["heartbeat"] > first["heartbeat"]
+    assert lock_module.STALE == 60.0
+    lock.release()
