@@ -154,28 +154,28 @@ def _attr_text(attr: Attr, indent: str, origins: bool) -> str:
 # -- reading ------------------------------------------------------------------------------------
 
 
-class _Word(str):
+class Word(str):
     """An unquoted token: what a string is not."""
 
     __slots__ = ("at",)
     at: int
 
 
-class _Quoted(str):
+class Quoted(str):
     """A string."""
 
     __slots__ = ("at",)
     at: int
 
 
-class _List(list[Any]):
+class TextList(list[Any]):
     """A parenthesised list, and where it begins."""
 
     __slots__ = ("at",)
     at: int
 
 
-class _Reader:
+class TextReader:
     """Reads one form of nested lists, words and strings."""
 
     __slots__ = ("source", "text")
@@ -188,11 +188,11 @@ class _Reader:
         span = Span(self.source, at, min(at + 1, len(self.text)))
         raise SxError(Diagnostic(code, message, [Label(span)]))
 
-    def read(self) -> _List:
+    def read(self) -> TextList:
         """The only form of the text, a list."""
         text, at, end = self.text, 0, len(self.text)
-        stack: list[_List] = []
-        top: _List | None = None
+        stack: list[TextList] = []
+        top: TextList | None = None
         while at < end:
             char = text[at]
             if char in " \t\r\n":
@@ -203,7 +203,7 @@ class _Reader:
             elif top is not None and not stack:
                 self.refuse(at, "text after the graph")
             elif char == "(":
-                made = _List()
+                made = TextList()
                 made.at = at
                 if stack:
                     stack[-1].append(made)
@@ -226,21 +226,21 @@ class _Reader:
             self.refuse(0, "there is no graph")
         return top
 
-    def word(self, at: int) -> tuple[_Word, int]:
+    def word(self, at: int) -> tuple[Word, int]:
         text, start = self.text, at
         while at < len(text) and text[at] not in ' \t\r\n();"':
             at += 1
         if text[start:at] == "%" and at < len(text) and text[at] == '"':
             name, at = self.string(at)
-            made = _Word("%" + name)
+            made = Word("%" + name)
         else:
-            made = _Word(text[start:at])
+            made = Word(text[start:at])
             if made[0] == "%" and _DIGITS.issuperset(made[1:]):
-                made = _Word("#" + made[1:])  # a numbered result, not an input of that name
+                made = Word("#" + made[1:])  # a numbered result, not an input of that name
         made.at = start
         return made, at
 
-    def string(self, at: int) -> tuple[_Quoted, int]:
+    def string(self, at: int) -> tuple[Quoted, int]:
         text, start, parts = self.text, at, list[str]()
         at += 1
         while True:
@@ -248,7 +248,7 @@ class _Reader:
                 self.refuse(start, "this string is not closed")
             char = text[at]
             if char == '"':
-                made = _Quoted("".join(parts))
+                made = Quoted("".join(parts))
                 made.at = start
                 return made, at + 1
             if char == "\\":
@@ -263,23 +263,23 @@ class _Reader:
 def parse_graph(text: str | Source) -> Graph:
     """The graph that `print_graph` wrote, without origins. Its types are as written: verify it."""
     source = text if isinstance(text, Source) else Source("<graph>", text)
-    reader = _Reader(source)
-    return _Parser(reader).graph(reader.read(), 0)
+    reader = TextReader(source)
+    return GraphParser(reader).graph(reader.read(), 0)
 
 
-class _Parser:
+class GraphParser:
     """Makes graphs of what the reader read."""
 
     __slots__ = ("refuse",)
 
-    def __init__(self, reader: _Reader) -> None:
+    def __init__(self, reader: TextReader) -> None:
         self.refuse = reader.refuse
 
     def graph(self, form: Any, depth: int) -> Graph:
         if depth > LIMITS.nesting:
             self.refuse(form.at, "graphs are nested too deeply", E_IR_006)
         wanted = "wanted (graph NAME (inputs ...) (nodes ...) (outputs ...))"
-        if len(form) != 5 or form[0] != "graph" or type(form[1]) is not _Quoted:
+        if len(form) != 5 or form[0] != "graph" or type(form[1]) is not Quoted:
             self.refuse(form.at, wanted)
         inputs: dict[str, Value] = {}
         values: dict[str, Value] = {}
@@ -297,18 +297,18 @@ class _Parser:
             nodes.append(self.node(item, values, depth))
         outputs: dict[str, Value] = {}
         for item in self.section(form[4], "outputs", wanted, form.at):
-            if len(item) != 2 or type(item[0]) is not _Quoted:
+            if len(item) != 2 or type(item[0]) is not Quoted:
                 self.refuse(item.at, 'an output is ("NAME" VALUE)')
             if item[0] in outputs:
                 self.refuse(item.at, f"there is another output {str(item[0])!r}", E_IR_008)
             outputs[str(item[0])] = self.value(item[1], values, item.at)
         return Graph(str(form[1]), inputs, nodes, outputs)
 
-    def section(self, form: Any, head: str, wanted: str, at: int) -> list[_List]:
-        if type(form) is not _List or not form or form[0] != head or type(form[0]) is not _Word:
+    def section(self, form: Any, head: str, wanted: str, at: int) -> list[TextList]:
+        if type(form) is not TextList or not form or form[0] != head or type(form[0]) is not Word:
             self.refuse(form.at if hasattr(form, "at") else at, wanted)
         for item in form[1:]:
-            if type(item) is not _List:
+            if type(item) is not TextList:
                 self.refuse(item.at, f"the items of ({head} ...) are lists")
         return form[1:]
 
@@ -318,7 +318,7 @@ class _Parser:
         values[name] = value
 
     def name(self, token: Any, at: int) -> str:
-        if type(token) is not _Word or token[0] not in "%#":
+        if type(token) is not Word or token[0] not in "%#":
             self.refuse(getattr(token, "at", at), "wanted the name of a value, %...")
         return str(token)
 
@@ -329,10 +329,10 @@ class _Parser:
         return values[name]
 
     def type(self, form: Any, at: int) -> TensorType:
-        if type(form) is not _List or len(form) not in (2, 4) or form[0] not in ITEMSIZE:
+        if type(form) is not TextList or len(form) not in (2, 4) or form[0] not in ITEMSIZE:
             self.refuse(getattr(form, "at", at), "a type is (DTYPE (EXTENT ...)) or with :batch N")
         extents = form[1]
-        if type(extents) is not _List:
+        if type(extents) is not TextList:
             self.refuse(form.at, "a shape is a list")
         shape = tuple([self.number(item, extents.at) for item in extents])
         if not all(type(extent) is int and extent >= 0 for extent in shape):
@@ -345,32 +345,32 @@ class _Parser:
         return TensorType(shape, str(form[0]), batch)
 
     def number(self, token: Any, at: int) -> Any:
-        made = self.atom(token) if type(token) is _Word else None
+        made = self.atom(token) if type(token) is Word else None
         if type(made) is not int:
             self.refuse(getattr(token, "at", at), "wanted an integer")
         return made
 
-    def node(self, form: _List, values: dict[str, Value], depth: int) -> Node:
+    def node(self, form: TextList, values: dict[str, Value], depth: int) -> Node:
         wanted = "a node is (NAME TYPE ... (OP OPERAND ... :ATTRIBUTE VALUE ...))"
         items: list[Any] = list(form)
         numerics = None
-        if len(items) >= 2 and items[-2] == ":numerics" and type(items[-1]) is _Quoted:
+        if len(items) >= 2 and items[-2] == ":numerics" and type(items[-1]) is Quoted:
             numerics = str(items[-1])
             items = items[:-2]
-        if len(items) % 2 == 0 or type(items[-1]) is not _List:
+        if len(items) % 2 == 0 or type(items[-1]) is not TextList:
             self.refuse(form.at, wanted)
         call = items[-1]
-        if not call or type(call[0]) not in (_Word, _Quoted):
+        if not call or type(call[0]) not in (Word, Quoted):
             self.refuse(call.at, wanted)
         operands: list[Value] = []
         at = 1
-        while at < len(call) and not (type(call[at]) is _Word and call[at][0] == ":"):
+        while at < len(call) and not (type(call[at]) is Word and call[at][0] == ":"):
             operands.append(self.value(call[at], values, call.at))
             at += 1
         attrs: dict[str, Attr] = {}
         while at < len(call):
             key = call[at]
-            if type(key) is not _Word or key[0] != ":" or at + 1 == len(call):
+            if type(key) is not Word or key[0] != ":" or at + 1 == len(call):
                 self.refuse(getattr(key, "at", call.at), "wanted :ATTRIBUTE VALUE")
             if key[1:] in attrs:
                 self.refuse(key.at, f"there is another attribute {key}", E_IR_008)
@@ -387,17 +387,17 @@ class _Parser:
         return Node(str(call[0]), tuple(operands), attrs, tuple(results), NOWHERE, numerics)
 
     def attr(self, token: Any, depth: int, level: int) -> Attr:
-        if type(token) is _Quoted:
+        if type(token) is Quoted:
             return str(token)
-        if type(token) is _List:
+        if type(token) is TextList:
             if level > LIMITS.nesting:
                 self.refuse(token.at, "lists are nested too deeply", E_IR_006)
-            if token and token[0] == "graph" and type(token[0]) is _Word:
+            if token and token[0] == "graph" and type(token[0]) is Word:
                 return self.graph(token, depth + 1)
             return tuple([self.attr(item, depth, level + 1) for item in token])
         return self.atom(token)
 
-    def atom(self, token: _Word) -> Attr:
+    def atom(self, token: Word) -> Attr:
         """none, true, false, an integer or a float."""
         constants = {"none": None, "true": True, "false": False}
         if token in constants:

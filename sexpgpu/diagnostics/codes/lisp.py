@@ -292,6 +292,14 @@ E_LIMIT_007 = code(
     good="(defmacro once (x) x)\n(once 1)\n",
 )
 
+E_LIMIT_008 = code(
+    "E-LIMIT-008",
+    title="a graph with too many nodes",
+    explain="Tracing a function made more nodes than a graph may have: most likely a loop that adds "
+    "operations and does not end.",
+    fix="mend the loop, or write it as an operation on whole tensors",
+)
+
 # ---- MOD: require ---------------------------------------------------------------------------
 E_MOD_001 = code(
     "E-MOD-001",

@@ -1,0 +1,5 @@
+"""`python -m sexpgpu`: the command line."""
+
+from sexpgpu.cli.main import main
+
+main()

@@ -1,0 +1,321 @@
+"""The Python API: experiments, runs and traced functions as objects (docs/api.md).
+
+Importing this module imports neither numpy nor jax; a run does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sexpgpu.compiler import Compiled, compile_source, lisp_value, read_source
+from sexpgpu.diagnostics import render
+from sexpgpu.diagnostics.model import Diagnostic, SxError
+from sexpgpu.ir.document import Document
+from sexpgpu.lisp.printer import prin1_text
+from sexpgpu.lisp.session import Session
+from sexpgpu.lisp.values import CL, PRELUDE, TENSOR, Module
+from sexpgpu.source import Source
+from sexpgpu.traced import TracedFunction, make_function
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class CompileError(Exception):
+    """A file does not compile. `diagnostics` are all that was found; the text shows them."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = list(diagnostics)
+        super().__init__("\n\n" + "\n\n".join(render.text(d) for d in self.diagnostics))
+
+
+class RunError(Exception):
+    """A run failed. `run` is what there is of it; `diagnostics` say why."""
+
+    def __init__(self, run: Run, diagnostics: Sequence[Diagnostic]) -> None:
+        self.run = run
+        self.diagnostics = list(diagnostics)
+        super().__init__("\n\n" + "\n\n".join(render.text(d) for d in self.diagnostics))
+
+
+class ParameterInfo(NamedTuple):
+    """One parameter of an experiment."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    group: str | None
+    count: int
+
+
+class Experiment:
+    """A compiled run file: immutable, ready to run."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+        self._document = compiled.document
+        if self._document is None:
+            raise CompileError(compiled.diagnostics)
+
+    @property
+    def document(self) -> Document:
+        """The checked IR document."""
+        assert self._document is not None
+        return self._document
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Warnings; errors raise CompileError instead."""
+        return self._compiled.diagnostics
+
+    @property
+    def ir(self) -> str:
+        """The IR document in its text form."""
+        from sexpgpu.ir.document_text import print_document
+
+        return print_document(self.document)
+
+    @property
+    def parameters(self) -> list[ParameterInfo]:
+        """Every parameter: path, shape, dtype, optimizer group, number of elements."""
+        from sexpgpu.explain.summary import parameters
+
+        return [
+            ParameterInfo(p["path"], tuple(p["shape"]), p["dtype"], p["group"], p["count"])
+            for p in parameters(self.document)
+        ]
+
+    def explain(self, by_line: bool = False) -> str:
+        """What the compiler made of the file, as text."""
+        from sexpgpu.explain.summary import summary
+        from sexpgpu.explain.text import explain_text
+
+        return explain_text(summary(self.document), by_line)
+
+    def function(self, text: str, device: str = "interp") -> TracedFunction:
+        """A function of the file's scope (a lambda, or a name) on arrays."""
+        module = self._compiled.module
+        assert module is not None
+        return _compiling(lambda: make_function(text, self._compiled.session, module, device))
+
+    def run(
+        self,
+        *,
+        steps: int | None = None,
+        runs: str = "runs",
+        slug: str | None = None,
+        device: str = "auto",
+        resume: str | int | None = None,
+        fresh: bool = False,
+        quiet: bool = True,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Run:
+        """Train. `runs` is the folder of run directories, `slug` the name of this run's.
+
+        `resume`: "latest", a step, or the path of a run or checkpoint; `fresh`: replace a run that
+        exists; `on_event` is called with each event (docs/events.md). Raises RunError when the run
+        fails; a run stopped by a signal or limit is given back with `state` "stopped"."""
+        from sexpgpu.ir.document_json import document_hash, document_text
+        from sexpgpu.loop.run import RunOptions, execute
+
+        result = execute(
+            self.document,
+            RunOptions(
+                device=device,
+                steps=steps,
+                runs=runs,
+                slug=slug,
+                resume=None if resume is None else str(resume),
+                fresh=fresh,
+                quiet=quiet,
+                on_event=on_event,
+                handle_signals=_in_main_thread(),
+            ),
+            ir_text=document_text(self.document),
+            ir_hash=document_hash(self.document),
+        )
+        run = Run(result.directory, result.state, result.parameters, self.document, device)
+        if result.exit_status not in (0, 75):
+            raise RunError(run, result.diagnostics)
+        return run
+
+    def __repr__(self) -> str:
+        count = sum(p.count for p in self.parameters)
+        return f"<experiment {self.document.run.name}: {count:,} parameters>"
+
+
+class Series(NamedTuple):
+    """A metric over a run: `steps` and `values`, NumPy arrays of one length."""
+
+    steps: np.ndarray
+    values: np.ndarray
+
+    def to_pandas(self) -> Any:
+        """A pandas Series indexed by step (pandas is not a dependency: it must be installed)."""
+        import pandas  # type: ignore[import-not-found]
+
+        return pandas.Series(self.values, index=pandas.Index(self.steps, name="step"))
+
+
+class Run:
+    """A run: its events, metrics and parameters."""
+
+    def __init__(
+        self,
+        directory: str | None,
+        state: str,
+        parameters: Mapping[str, np.ndarray],
+        document: Document,
+        device: str,
+    ) -> None:
+        self.directory = directory
+        self.state = state
+        self.parameters = dict(parameters)
+        self._document = document
+        self._device = device
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Every event of `events.jsonl`, in order."""
+        from sexpgpu.loop.events import read_events
+
+        if self.directory is None:
+            return []
+        return list(read_events(os.path.join(self.directory, "events.jsonl")))
+
+    @property
+    def metrics(self) -> dict[str, Series]:
+        """Every series by its name, such as "train/loss" or "eval/valid/accuracy"."""
+        import numpy as np
+
+        points: dict[str, list[tuple[int, float]]] = {}
+        for event in self.events:
+            for name, value in event.get("metrics", {}).items():
+                if isinstance(value, int | float | str):
+                    points.setdefault(name, []).append((event["step"], float(value)))
+        return {
+            name: Series(np.array([s for s, _ in at]), np.array([v for _, v in at]))
+            for name, at in points.items()
+        }
+
+    def predict(self, **fields: Any) -> Any:
+        """The contract function `predict` (default: the model on prepare's first value) on
+        records: each keyword is a field of the training loader, an array [records, …]. Gives an
+        array [records, …], or a tuple of them."""
+        from sexpgpu.loop.predict import predict
+
+        return predict(self._document, self.parameters, fields, self._device)
+
+    def __repr__(self) -> str:
+        return f"<run {self.directory}: {self.state}>"
+
+
+def compile(
+    path: str | os.PathLike[str],
+    *,
+    variants: Sequence[str] = (),
+    knobs: Mapping[str, Any] | None = None,
+) -> Experiment:
+    """Compile a run file. `knobs` are Python values; a text that begins with a colon is a keyword.
+
+    Raises CompileError with every diagnostic."""
+    name = os.fspath(path)
+    settings = [(k, lisp_value(v)) for k, v in (knobs or {}).items()]
+
+    def work() -> Experiment:
+        base = os.path.dirname(os.path.abspath(name))
+        return Experiment(
+            compile_source(read_source(name), base, variants=variants, settings=settings)
+        )
+
+    return _compiling(work)
+
+
+def compile_text(
+    text: str,
+    *,
+    name: str = "<text>",
+    base: str | None = None,
+    variants: Sequence[str] = (),
+    knobs: Mapping[str, Any] | None = None,
+) -> Experiment:
+    """Compile a text as a run file; relative data paths start from `base`."""
+    settings = [(k, lisp_value(v)) for k, v in (knobs or {}).items()]
+    return _compiling(
+        lambda: Experiment(
+            compile_source(
+                Source(name, text), base or os.getcwd(), variants=variants, settings=settings
+            )
+        )
+    )
+
+
+def check(
+    path: str | os.PathLike[str],
+    *,
+    variants: Sequence[str] = (),
+    knobs: Mapping[str, Any] | None = None,
+) -> list[Diagnostic]:
+    """Every diagnostic of a run file, errors and warnings; an empty list when all is well."""
+    name = os.fspath(path)
+    settings = [(k, lisp_value(v)) for k, v in (knobs or {}).items()]
+    try:
+        base = os.path.dirname(os.path.abspath(name))
+        return compile_source(
+            read_source(name), base, variants=variants, settings=settings
+        ).diagnostics
+    except SxError as error:
+        return error.diagnostics
+
+
+def function(
+    text: str, *, device: str = "interp", scope: Experiment | None = None
+) -> TracedFunction:
+    """A function of tensors on arrays: `function("(lambda (x w) (tanh (matmul x w)))")`.
+
+    `text` is a lambda form or the name of a function; `scope` gives it a file's definitions.
+    `device` is interp, cpu, cuda or auto."""
+    if scope is not None:
+        return scope.function(text, device)
+    session = Session()
+    return _compiling(lambda: make_function(text, session, _scratch(), device))
+
+
+def evaluate(text: str) -> Any:
+    """The value of a Lisp text (the last form's): numbers, strings, booleans and lists as Python
+    values, everything else as the text the printer writes; several values as a tuple."""
+    session = Session()
+
+    def work() -> Any:
+        values = [_python(v) for v in session.evaluate(text, _scratch())]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    return _compiling(work)
+
+
+def _scratch() -> Module:
+    return Module("<text>", (PRELUDE, TENSOR, CL))
+
+
+def _compiling(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except SxError as error:
+        raise CompileError(error.diagnostics) from None
+
+
+def _python(value: Any) -> Any:
+    from sexpgpu.forms.knobs import is_literal, plain
+    from sexpgpu.forms.parse import is_keyword
+
+    if is_literal(value) and not is_keyword(value):
+        return plain(value)
+    return prin1_text(value)
+
+
+def _in_main_thread() -> bool:
+    import threading
+
+    return threading.current_thread() is threading.main_thread()

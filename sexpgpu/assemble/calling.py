@@ -1,0 +1,65 @@
+"""Calling a file's contract functions inside a trace, and reading what they return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
+from sexpgpu.ir.graph import Value
+from sexpgpu.ir.types import FLOATS
+from sexpgpu.lisp.calls import call_values, values_list
+from sexpgpu.lisp.printer import prin1_text as print_value
+from sexpgpu.lisp.values import NIL, Function
+from sexpgpu.trace.context import Trace
+from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
+
+
+def call_all(function: Function, *arguments: Any) -> list[Any]:
+    """All the values of a call."""
+    return values_list(call_values(function, *arguments))
+
+
+def bad_result(function: Function, what: str, got: Any) -> SxError:
+    shown = str(got.type) if isinstance(got, Tensor) else print_value(got)
+    span = function.origin
+    return SxError(
+        Diagnostic(
+            codes.E_RUN_008,
+            f"{function.name} returned {shown}; {what} was expected",
+            [Label(span, "this function")] if span is not None else [],
+        )
+    )
+
+
+def scalar_f32(trace: Trace, function: Function, value: Any, what: str) -> Value:
+    """A scalar float tensor (or a number) as an f32 value; otherwise E-RUN-008."""
+    if isinstance(value, int | float):
+        return trace.full(float(value), (), "f32")
+    if not isinstance(value, Tensor | TensorSource):
+        raise bad_result(function, what, value)
+    made = resolve(value)
+    if made.value.shape != () or made.value.dtype == "bool":
+        raise bad_result(function, what, made)
+    if made.value.dtype == "f32":
+        return made.value
+    return trace.emit("cast", made.value, dtype="f32")
+
+
+def is_scalar_float(value: Any) -> bool:
+    if not isinstance(value, Tensor | TensorSource):
+        return False
+    made = resolve(value)
+    return made.value.shape == () and made.value.dtype in FLOATS
+
+
+def mean_and_weight(trace: Trace, function: Function, values: list[Any]) -> tuple[Value, Value]:
+    """The mean and the weight (default: the number of examples) that a loss returned, f32."""
+    if not values or values[0] is NIL:
+        raise bad_result(function, "a scalar float tensor", NIL)
+    mean = scalar_f32(trace, function, values[0], "a scalar float tensor, the mean over examples,")
+    if len(values) > 1 and values[1] is not NIL:
+        weight = scalar_f32(trace, function, values[1], "(values mean weight), a scalar weight,")
+    else:
+        weight = trace.full(float(trace.batch or 1), (), "f32")
+    return mean, weight

@@ -1,0 +1,84 @@
+"""Evaluation passes and prediction: graphs without gradients."""
+
+from __future__ import annotations
+
+from sexpgpu.assemble.calling import (
+    call_all,
+    is_scalar_float,
+    mean_and_weight,
+    scalar_f32,
+)
+from sexpgpu.assemble.context import TRAIN
+from sexpgpu.assemble.finish import optimized
+from sexpgpu.assemble.training import batch_of
+from sexpgpu.forms.models import Model
+from sexpgpu.ir.document import Metric, Stage
+from sexpgpu.ir.graph import Graph, Value
+from sexpgpu.lisp.calls import call_values, values_list
+from sexpgpu.lisp.values import NIL, Function
+from sexpgpu.trace.context import Trace, tracing
+from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
+
+
+def trace_evaluation(
+    name: str,
+    stage: Stage,
+    batch: int,
+    prepare: Function,
+    evaluate: Function,
+    is_objective: bool,
+    model: Model,
+    precision: str,
+) -> tuple[Graph, list[Metric]]:
+    """Trace a pass on batches of `batch` records; its metrics in order.
+
+    The value of `evaluate`, if a float scalar, is the metric `loss`; of the objective always."""
+    trace = Trace(name, "eval", batch=batch, training=False, context=TRAIN)
+    outputs: dict[str, Value] = {}
+    metrics: list[Metric] = []
+    with tracing(trace):
+        values = call_all(evaluate, model, *call_all(prepare, batch_of(trace, stage)))
+        if is_objective or (values and is_scalar_float(values[0]) and "loss" not in trace.metrics):
+            mean, weight = mean_and_weight(trace, evaluate, values)
+            outputs["metric/loss/value"] = trace.emit("mul", weight, mean)
+            outputs["metric/loss/weight"] = weight
+            metrics.append(Metric(name="loss", reduce="mean"))
+        if is_objective:
+            for term in trace.terms.values():
+                outputs[f"metric/{term.name}/value"] = trace.emit("mul", term.weight, term.mean)
+                outputs[f"metric/{term.name}/weight"] = term.weight
+                metrics.append(Metric(name=term.name, reduce="mean"))
+    for metric in trace.metrics.values():
+        outputs[f"metric/{metric.name}/value"] = metric.value
+        outputs[f"metric/{metric.name}/weight"] = metric.weight
+        metrics.append(Metric(name=metric.name, reduce=metric.reduce))
+    return optimized(trace.finish(outputs), precision), metrics
+
+
+def trace_prediction(
+    stage: Stage,
+    batch: int,
+    prepare: Function,
+    predict: Function | None,
+    model: Model,
+    precision: str,
+) -> Graph:
+    """`predict`: what the contract function of that name gives, or the model on the first value
+    of prepare; outputs `out/0`, `out/1`, …"""
+    trace = Trace("predict", "predict", batch=batch, training=False, context=TRAIN)
+    outputs: dict[str, Value] = {}
+    with tracing(trace):
+        arguments = call_all(prepare, batch_of(trace, stage))
+        if predict is not None:
+            values = call_all(predict, model, *arguments)
+        else:
+            function = model.lisp_function()
+            assert function is not None
+            values = values_list(call_values(function, *arguments[:1]))
+        for i, value in enumerate(v for v in values if v is not NIL):
+            if isinstance(value, Tensor | TensorSource):
+                outputs[f"out/{i}"] = resolve(value).value
+            else:
+                source = predict or prepare
+                outputs[f"out/{i}"] = scalar_f32(trace, source, value, "tensors")
+    return optimized(trace.finish(outputs), precision)

@@ -1,0 +1,71 @@
+"""Closed graphs that give initial values: of parameters, buffers and optimizer states."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from sexpgpu.assemble.finish import closed
+from sexpgpu.assemble.graphs import GraphStore
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.model import Diagnostic, SxError, located
+from sexpgpu.ir.graph import Graph
+from sexpgpu.ir.types import TensorType
+from sexpgpu.lisp.calls import call as call_function
+from sexpgpu.lisp.printer import prin1_text as print_value
+from sexpgpu.lisp.values import Function, lisp_list
+from sexpgpu.source import Origin
+from sexpgpu.trace.context import Trace, tracing
+from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
+
+
+class Initializers:
+    """Makes `init/n` graphs in a store; constant fills are made once a type."""
+
+    __slots__ = ("_fills", "store")
+
+    def __init__(self, store: GraphStore) -> None:
+        self.store = store
+        self._fills: dict[Any, str] = {}
+
+    def graph_name(self, what: str, type: TensorType, init: Function | None, origin: Origin) -> str:
+        """The name of the graph of an initial value. `init` is called with the shape; its value
+        is a tensor of that type, a number, or a function of the shape; None: zeros."""
+        trace = Trace("init", "init")
+        with tracing(trace):
+            result: Any = 0.0
+            if init is not None:
+                shape = lisp_list(list(type.shape))
+                result = call_function(init, shape)
+                if isinstance(result, Function):
+                    result = call_function(result, shape)
+            if isinstance(result, int | float | Fraction):
+                return self._fill(float(result), type)
+            made = resolve(result) if isinstance(result, Tensor | TensorSource) else None
+            if made is None or made.value.shape != type.shape:
+                shown = str(made.type) if made is not None else print_value(result)
+                labels, notes = located(origin)
+                raise SxError(
+                    Diagnostic(
+                        codes.E_PARAM_004,
+                        f"the initial value of {what} is {shown}; it must have the shape "
+                        f"({' '.join(map(str, type.shape))}), or be a number",
+                        labels,
+                        notes,
+                    )
+                )
+            value = made.value
+            if value.dtype != type.dtype:
+                value = trace.emit("cast", value, dtype=type.dtype)
+        return self.store.shared("init", closed(trace.finish({"value": value})))
+
+    def _fill(self, value: float, type: TensorType) -> str:
+        key = (repr(value), type.shape, type.dtype)
+        name = self._fills.get(key)
+        if name is None:
+            trace = Trace("init", "init")
+            whole = int(value) if type.dtype[0] in "iu" else value
+            made = trace.full(whole, type.shape, type.dtype)
+            graph: Graph = trace.finish({"value": made})
+            name = self._fills[key] = self.store.shared("init", graph)
+        return name

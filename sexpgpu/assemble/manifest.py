@@ -1,0 +1,35 @@
+"""The manifest: what exactly was compiled. It travels in the document, checkpoints and events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from sexpgpu import __version__
+from sexpgpu.forms.knobs import Selection
+from sexpgpu.source import Source
+
+
+def make_manifest(entry: Source, sources: Sequence[Source], selection: Selection) -> dict[str, Any]:
+    """Entry file, every source with its SHA-256, the selection with each knob's source, the
+    product's version and the standard library's hash."""
+    return {
+        "entry": entry.name,
+        "version": __version__,
+        "stdlib": standard_library_hash(),
+        "sources": [{"name": s.name, "sha256": s.sha256} for s in sources],
+        "selection": selection.manifest(),
+    }
+
+
+def standard_library_hash() -> str:
+    """SHA-256 over the texts of the prelude and the standard modules, in order of their names."""
+    digest = sha256()
+    root = files("sexpgpu") / "stdlib"
+    for name in ("prelude.sx", "sexpgpu/nn.sx", "sexpgpu/optim.sx"):
+        text = (root / name).read_bytes()
+        digest.update(f"{name} {len(text)}\n".encode())
+        digest.update(text)
+    return digest.hexdigest()

@@ -1,0 +1,193 @@
+"""The training graph: prepare, model, objective, and the gradients of every parameter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sexpgpu.assemble.calling import call_all, mean_and_weight
+from sexpgpu.assemble.context import TRAIN
+from sexpgpu.assemble.finish import closed, optimized
+from sexpgpu.diagnostics.codes import tensor as tensor_codes
+from sexpgpu.diagnostics.model import Diagnostic, SxError, located
+from sexpgpu.forms.models import Model, Parameter
+from sexpgpu.ir.document import Metric, Stage
+from sexpgpu.ir.graph import Graph, Node, Value
+from sexpgpu.ir.types import SCALAR_F32, TensorType
+from sexpgpu.lisp.values import Function
+from sexpgpu.passes.autodiff import gradients
+from sexpgpu.trace.context import Trace, tracing
+from sexpgpu.trace.runfile import Batch
+
+OBJECTIVE = "objective"
+
+
+class Training:
+    """The graphs of one stage. `weights` is None when every term's weight is known now."""
+
+    __slots__ = ("counters", "graph", "metrics", "terms", "unreached", "weights")
+
+    def __init__(
+        self, graph: Graph, weights: Graph | None, terms: list[str], metrics: list[Metric],
+        counters: list[str], unreached: list[str],
+    ) -> None:  # fmt: skip
+        self.graph = graph
+        self.weights = weights
+        self.terms = terms
+        self.metrics = metrics
+        self.counters = counters
+        self.unreached = unreached
+
+
+def trace_training(
+    stage: Stage,
+    microbatches: int,
+    prepare: Function,
+    objective: Function,
+    model: Model,
+    trained: list[Parameter],
+    precision: str,
+) -> Training:
+    """Trace one microbatch of a stage, differentiate it, and apply the precision policy.
+
+    `trained` are the parameters whose gradients are outputs, in order."""
+    trace = Trace(
+        f"train/{stage.name}",
+        "train",
+        batch=stage.batch // microbatches,
+        training=True,
+        stage=stage.name,
+        context=TRAIN,
+    )
+    with tracing(trace):
+        arguments = call_all(prepare, batch_of(trace, stage))
+        values = call_all(objective, model, *arguments)
+        terms: dict[str, tuple[Value, Value]] = {
+            OBJECTIVE: mean_and_weight(trace, objective, values)
+        }
+        for term in trace.terms.values():
+            terms[term.name] = (term.mean, term.weight)
+        outputs = _term_outputs(trace, terms)
+        _check_weights(trace, terms)
+        static = all(_is_constant(trace, weight) for _, weight in terms.values())
+        forward_nodes = list(trace.builder.nodes)
+        seeds = [
+            (mean, _cotangent(trace, name, weight, microbatches if static else None))
+            for name, (mean, weight) in terms.items()
+        ]
+        unreached = _add_gradients(trace, seeds, trained, outputs)
+    for metric in trace.metrics.values():
+        outputs[f"metric/{metric.name}/value"] = metric.value
+        outputs[f"metric/{metric.name}/weight"] = metric.weight
+    for path in trace.written:
+        outputs[f"buffer/{path}"] = trace.buffers[path].value
+    for name, value in trace.counters.items():
+        outputs[f"counter/{name}"] = value
+    weights = None
+    if not static:
+        weights = closed(
+            Graph(
+                f"weights/{stage.name}",
+                trace.builder.inputs,
+                forward_nodes,
+                {f"loss/{name}/weight": weight for name, (_, weight) in terms.items()},
+            )
+        )
+    return Training(
+        optimized(trace.finish(outputs), precision),
+        weights,
+        list(terms),
+        [Metric(name=m.name, reduce=m.reduce) for m in trace.metrics.values()],
+        list(trace.counters),
+        unreached,
+    )
+
+
+def batch_of(trace: Trace, stage: Stage) -> Batch:
+    """What `prepare` gets: the loader's fields with the batch's axis in front."""
+    return Batch(trace, {f.name: TensorType(tuple(f.shape), f.dtype) for f in stage.fields})
+
+
+def _term_outputs(trace: Trace, terms: dict[str, tuple[Value, Value]]) -> dict[str, Value]:
+    outputs: dict[str, Value] = {}
+    for name, (mean, weight) in terms.items():
+        outputs[f"loss/{name}/sum"] = trace.emit("mul", weight, mean)
+        outputs[f"loss/{name}/weight"] = weight
+    return outputs
+
+
+def _producers(trace: Trace) -> dict[int, Node]:
+    return {id(v): node for node in trace.builder.nodes for v in node.results}
+
+
+def _is_constant(trace: Trace, value: Value) -> bool:
+    node = _producers(trace).get(id(value))
+    return node is not None and node.op == "full"
+
+
+def _cotangent(trace: Trace, name: str, weight: Value, microbatches: int | None) -> Value:
+    """d loss / d mean: the microbatch's share of the step's total weight, 0 when that is 0.
+
+    With constant weights (`microbatches` given) each microbatch has an equal share."""
+    if microbatches is not None:
+        node = _producers(trace)[id(weight)]
+        share = 1.0 / microbatches if node.attrs["value"] > 0 else 0.0
+        return trace.full(share, (), "f32")
+    total = trace.input(f"total/{name}", SCALAR_F32)
+    zero = trace.full(0.0, (), "f32")
+    one = trace.full(1.0, (), "f32")
+    some = trace.emit("gt", total, zero)
+    return trace.emit(
+        "select", some, trace.emit("div", weight, trace.emit("select", some, total, one)), zero
+    )
+
+
+def _check_weights(trace: Trace, terms: dict[str, tuple[Value, Value]]) -> None:
+    """A weight that depends on a parameter would have to be differentiated: E-GRAD."""
+    inputs = {id(v): name for name, v in trace.builder.inputs.items() if name.startswith("param/")}
+    depends: dict[int, str] = dict(inputs)
+    for node in trace.builder.nodes:
+        if node.op == "stop-gradient":
+            continue
+        for operand in node.operands:
+            if id(operand) in depends:
+                for result in node.results:
+                    depends[id(result)] = depends[id(operand)]
+                break
+    producers = _producers(trace)
+    for name, (_, weight) in terms.items():
+        if id(weight) in depends:
+            labels, notes = located(producers[id(weight)].origin)
+            raise SxError(
+                Diagnostic(
+                    tensor_codes.E_GRAD_002,
+                    f"the weight of the loss term {name} depends on the parameter "
+                    f"{depends[id(weight)].removeprefix('param/')}",
+                    labels,
+                    notes,
+                )
+            )
+
+
+def _add_gradients(
+    trace: Trace,
+    seeds: list[tuple[Value, Value]],
+    trained: list[Parameter],
+    outputs: dict[str, Value],
+) -> list[str]:
+    """Add `grad/PATH` outputs; the paths of parameters that the loss does not depend on."""
+    inputs = trace.builder.inputs
+    reached = [p for p in trained if f"param/{p.path}" in inputs]
+    found = gradients(trace.builder, seeds, [inputs[f"param/{p.path}"] for p in reached])
+    by_path: dict[Any, Value] = {
+        p.path: g for p, g in zip(reached, found, strict=True) if g is not None
+    }
+    unreached: list[str] = []
+    for p in trained:
+        g = by_path.get(p.path)
+        if g is None:
+            unreached.append(p.path or "")
+            g = trace.full(0.0, p.shape, "f32")
+        elif g.dtype != "f32":
+            g = trace.emit("cast", g, dtype="f32")
+        outputs[f"grad/{p.path}"] = g
+    return unreached

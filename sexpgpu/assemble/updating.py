@@ -1,0 +1,199 @@
+"""The optimizer's part of a document: groups, update graphs, schedules, clipping."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from sexpgpu.assemble.context import STEP
+from sexpgpu.assemble.finish import closed
+from sexpgpu.assemble.graphs import GraphStore
+from sexpgpu.assemble.initial import Initializers
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.model import Diagnostic, SxError, located
+from sexpgpu.forms.groups import selector_test
+from sexpgpu.forms.models import Parameter, Tree
+from sexpgpu.forms.optimizers import Optimizer, run_body
+from sexpgpu.ir.document import Group, Metric, State, Update
+from sexpgpu.ir.graph import Graph, Value
+from sexpgpu.ir.types import TensorType
+from sexpgpu.lisp.calls import call as call_function
+from sexpgpu.lisp.printer import prin1_text as print_value
+from sexpgpu.lisp.values import Function
+from sexpgpu.ops import new_builder
+from sexpgpu.trace.context import Trace, tracing
+from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
+
+DEFAULT = "default"
+
+
+class Assignment:
+    """Which group each trainable parameter belongs to, and each group's optimizer."""
+
+    __slots__ = ("groups", "members", "optimizers", "warnings")
+
+    def __init__(self, optimizer: Optimizer, tree: Tree) -> None:
+        self.warnings: list[Diagnostic] = []
+        self.members: dict[str, str] = {}
+        self.optimizers: dict[str, Optimizer] = {}
+        self.groups: list[Group] = []
+        left = {path: p for path, p in tree.parameters.items() if p.trainable}
+        for form in optimizer.exceptions:
+            test = selector_test(form.selector, tree.aliases)
+            taken = [path for path, p in left.items() if test(p)]
+            if not taken:
+                labels, notes = located(form.origin)
+                self.warnings.append(
+                    Diagnostic(
+                        codes.W_OPT_001,
+                        f"the group {form.name} selects no parameter",
+                        labels,
+                        notes,
+                    )
+                )
+                continue
+            for path in taken:
+                del left[path]
+                if form.optimizer is not None:
+                    self.members[path] = form.name
+            self._add(form.name, form.optimizer, form.every)
+        for path in left:
+            self.members[path] = DEFAULT
+        if left:
+            self._add(DEFAULT, optimizer, 1)
+
+    def _add(self, name: str, optimizer: Optimizer | None, every: int) -> None:
+        constants: dict[str, Any] = {}
+        schedules: list[str] = []
+        if optimizer is not None:
+            self.optimizers[name] = optimizer
+            schedules = list(optimizer.schedules())
+            constants = {n: _constant(v) for n, v in optimizer.values.items() if n not in schedules}
+        self.groups.append(
+            Group(
+                name=name,
+                optimizer=optimizer.kind if optimizer is not None else "",
+                hyper=f"hyper/{name}" if schedules else None,
+                constants=constants,
+                schedules=schedules,
+                frozen=optimizer is None,
+                every=every,
+                clip_norm=None,
+            )
+        )
+
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return float(value)
+    return value if isinstance(value, int | float) else print_value(value)
+
+
+def hyper_graph(name: str, optimizer: Optimizer) -> Graph:
+    """`hyper/GROUP`: each schedule's value at the step, f32."""
+    trace = Trace(f"hyper/{name}", "hyper", context=STEP)
+    outputs: dict[str, Value] = {}
+    with tracing(trace):
+        step = Tensor(trace.input("ctx/step", STEP["step"]), trace, optimizer.origin)
+        for hyper, schedule in optimizer.schedules().items():
+            outputs[hyper] = _schedule_value(trace, optimizer, hyper, schedule, step)
+    return closed(trace.finish(outputs))
+
+
+def _schedule_value(
+    trace: Trace, optimizer: Optimizer, hyper: str, schedule: Function, step: Tensor
+) -> Value:
+    result = call_function(schedule, step)
+    if isinstance(result, int | float | Fraction):
+        return trace.full(float(result), (), "f32")
+    made = resolve(result) if isinstance(result, Tensor | TensorSource) else None
+    if made is None or made.value.shape != () or made.value.dtype == "bool":
+        shown = str(made.type) if made is not None else print_value(result)
+        labels, notes = located(optimizer.origin)
+        raise SxError(
+            Diagnostic(
+                codes.E_OPT_001,
+                f"the schedule {hyper} of {optimizer.kind} gives {shown}, not a number",
+                labels,
+                notes,
+                "a schedule is a function of the step that returns a scalar",
+            )
+        )
+    value = made.value
+    return value if value.dtype == "f32" else trace.emit("cast", value, dtype="f32")
+
+
+class Updates:
+    """Traces the update of every parameter; parameters that differ in nothing the body asked
+    about share one graph."""
+
+    __slots__ = ("_made", "inits", "metrics", "store", "updates")
+
+    def __init__(self, store: GraphStore, inits: Initializers) -> None:
+        self.store = store
+        self.inits = inits
+        self.updates: dict[str, Update] = {}
+        self.metrics: dict[str, list[Metric]] = {}
+        self._made: dict[Any, Update] = {}
+
+    def add(self, parameter: Parameter, group: str, optimizer: Optimizer) -> None:
+        path = parameter.path or ""
+        key = (id(optimizer), parameter.shape)
+        made = self._made.get(key)
+        if made is None:
+            made, general = self._trace(parameter, group, optimizer)
+            if general:
+                self._made[key] = made
+        self.updates[path] = made
+
+    def _trace(self, parameter: Parameter, group: str, optimizer: Optimizer) -> tuple[Update, bool]:
+        trace = Trace("update", "update", context=STEP)
+        with tracing(trace):
+            body, new = run_body(optimizer, trace, parameter)
+        outputs: dict[str, Value] = {"p": new}
+        for name, cell in body.states.items():
+            outputs[f"state/{name}"] = cell.value.value
+        for metric in trace.metrics.values():
+            outputs[f"metric/{metric.name}/value"] = metric.value
+            outputs[f"metric/{metric.name}/weight"] = metric.weight
+        graph = self.store.shared("update", closed(trace.finish(outputs)))
+        self.metrics[graph] = [Metric(name=m.name, reduce=m.reduce) for m in trace.metrics.values()]
+        states = [
+            State(
+                name=name,
+                shape=cell.shape,
+                dtype=cell.dtype,
+                init=self.inits.graph_name(
+                    f"the state {name}", TensorType(cell.shape, cell.dtype), cell.init, cell.origin
+                ),
+            )
+            for name, cell in body.states.items()
+        ]
+        return Update(graph=graph, group=group, states=states), not body.asked
+
+
+def clip_graph(shapes: dict[str, tuple[int, ...]], limit: float | None) -> Graph:
+    """`clip`: the global L2 norm of all gradients, f32, and the gradients scaled so that it is at
+    most `limit`; unchanged where it is below, or where there is no limit."""
+    b = new_builder()
+    grads = {f"grad/{path}": b.input(f"grad/{path}", TensorType(shape, "f32"))
+             for path, shape in shapes.items()}  # fmt: skip
+    total: Value | None = None
+    for g in grads.values():
+        part = b.emit("mul", g, g)
+        if part.shape:
+            part = b.emit("sum", part, axes=tuple(range(len(part.shape))))
+        total = part if total is None else b.emit("add", total, part)
+    if total is None:
+        total = b.emit("full", shape=(), value=0.0, dtype="f32", batch=None)
+    norm = b.emit("sqrt", total)
+    outputs: dict[str, Value] = dict(grads)
+    if limit is not None:
+        bound = b.emit("full", shape=(), value=float(limit), dtype="f32", batch=None)
+        one = b.emit("full", shape=(), value=1.0, dtype="f32", batch=None)
+        scale = b.emit("select", b.emit("lt", norm, bound), one, b.emit("div", bound, norm))
+        for name, g in grads.items():
+            wide = b.emit("broadcast", scale, shape=g.shape, dims=()) if g.shape else scale
+            outputs[name] = b.emit("mul", g, wide)
+    outputs["grad-norm"] = norm
+    return b.finish("clip", outputs)

@@ -1,0 +1,330 @@
+"""The whole document of an evaluated run file. Goes on after an error in one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sexpgpu.assemble.evaluating import trace_evaluation, trace_prediction
+from sexpgpu.assemble.graphs import GraphStore
+from sexpgpu.assemble.initial import Initializers
+from sexpgpu.assemble.training import Training, trace_training
+from sexpgpu.assemble.updating import Assignment, Updates, clip_graph, hyper_graph
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.model import Diagnostic, Label, SxError, located
+from sexpgpu.diagnostics.suggest import did_you_mean
+from sexpgpu.forms.evaluations import EvaluationForm
+from sexpgpu.forms.experiment import Experiment
+from sexpgpu.forms.models import Tree
+from sexpgpu.forms.runs import RunForm
+from sexpgpu.ir import document as ir
+from sexpgpu.ir.types import TensorType
+from sexpgpu.lisp.errors import LispError
+from sexpgpu.lisp.values import Function
+
+Result = TypeVar("Result")
+
+
+class Assembly:
+    """A document under construction, what was found wrong, and the parts that explain shows."""
+
+    __slots__ = ("assignment", "diagnostics", "document", "experiment", "function", "tree")
+
+    def __init__(self, experiment: Experiment, function: Callable[[str], Function | None]) -> None:
+        self.experiment = experiment
+        self.function = function  # a contract function of the file by its name
+        self.diagnostics: list[Diagnostic] = []
+        self.document: ir.Document | None = None
+        self.tree: Tree | None = None
+        self.assignment: Assignment | None = None
+
+    @property
+    def failed(self) -> bool:
+        return any(d.severity == "error" for d in self.diagnostics)
+
+    def attempt(self, work: Callable[[], Result]) -> Result | None:
+        """The result of some work, or None when it ended in diagnostics, which are kept."""
+        try:
+            return work()
+        except SxError as error:
+            self.diagnostics.extend(error.diagnostics)
+        except LispError as error:
+            self.diagnostics.append(self.experiment.session.report(error))
+        return None
+
+    def error(self, code: Any, headline: str, span: Any = None, fix: str | None = None) -> None:
+        self.diagnostics.append(
+            Diagnostic(code, headline, [Label(span)] if span is not None else [], (), fix)
+        )
+
+    # -- what must be there ------------------------------------------------------------------
+
+    def contract(self) -> tuple[RunForm, ir.Stage, Function, Function] | None:
+        """The run, its training stage, prepare and objective; None after reporting what lacks."""
+        run = self.experiment.run
+        prepare, objective = self.function("prepare"), self.function("objective")
+        if run is None:
+            self.error(codes.E_RUN_001, "the file has no defrun", fix="add (defrun name :model …)")
+        for name, found in (("prepare", prepare), ("objective", objective)):
+            if found is None:
+                self.error(codes.E_RUN_001, f"the file defines no function {name}")
+        if run is None or prepare is None or objective is None:
+            return None
+        loader = self.experiment.loaders.get(run.run.train)
+        if loader is None:
+            self.error(
+                codes.E_RUN_001,
+                f"there is no loader {run.run.train} to train on",
+                run.places.get("train") or run.span,
+                did_you_mean(run.run.train, self.experiment.loaders)
+                or "declare it with defloader, or name another with defrun :train",
+            )
+            return None
+        stage = loader.loader.stages[0]
+        if stage.batch % run.run.microbatches:
+            self.error(
+                codes.E_RUN_007,
+                f"{run.run.microbatches} microbatches do not divide the batch of {stage.batch}",
+                run.places.get("microbatches") or run.span,
+            )
+            return None
+        if stage.records is not None and stage.records < stage.batch:
+            self.error(
+                codes.E_DATA_004,
+                f"the loader {run.run.train} has {stage.records} records, fewer than its batch of "
+                f"{stage.batch}",
+                loader.span,
+            )
+            return None
+        return run, stage, prepare, objective
+
+    # -- the parts ---------------------------------------------------------------------------
+
+    def assemble(self, manifest: dict[str, Any], sources: list[Any]) -> None:
+        """Trace everything; sets `document` when nothing failed."""
+        parts = self.contract()
+        if parts is None:
+            return
+        run, stage, prepare, objective = parts
+        tree = self.tree = Tree(run.model)
+        store = GraphStore()
+        inits = Initializers(store)
+        assignment = self.attempt(lambda: Assignment(run.optimizer, tree))
+        if assignment is None:
+            return
+        self.assignment = assignment
+        self.diagnostics.extend(assignment.warnings)
+        parameters = self._parameters(tree, inits, assignment)
+        buffers = self._buffers(tree, inits)
+        trained = [p for path, p in tree.parameters.items() if path in assignment.members]
+        training = self.attempt(
+            lambda: trace_training(
+                stage, run.run.microbatches, prepare, objective, run.model, trained,
+                run.run.precision,
+            )
+        )  # fmt: skip
+        metrics: dict[str, list[ir.Metric]] = {}
+        terms: dict[str, list[str]] = {}
+        if training is not None:
+            store.add(training.graph)
+            if training.weights is not None:
+                store.add(training.weights)
+            metrics[training.graph.name] = training.metrics
+            terms[training.graph.name] = training.terms
+            self._warn_unreached(tree, training)
+        evaluations = self._evaluations(run, prepare, objective, store, metrics)
+        predict = self.function("predict")
+        eval_prepare = self.function("eval-prepare") or prepare
+        if training is not None:  # the same mistake would be reported again
+            graph = self.attempt(
+                lambda: trace_prediction(
+                    stage, stage.batch, eval_prepare, predict, run.model, run.run.precision
+                )
+            )
+            if graph is not None:
+                store.add(graph)
+        updates = self._updates(tree, assignment, store, inits)
+        store.add(clip_graph({p.path or "": p.shape for p in trained}, run.run.clip_norm))
+        self._warn_unused(run)
+        if self.failed:
+            return
+        run.run.evaluations = [e.name for e in evaluations]
+        self.document = ir.Document(
+            manifest=manifest,
+            sources=sources,
+            run=run.run,
+            loaders=[f.loader for f in self.experiment.loaders.values()],
+            parameters=parameters,
+            buffers=buffers,
+            groups=assignment.groups,
+            updates=updates.updates,
+            graphs=store.graphs,
+            evaluations=evaluations,
+            metrics={**metrics, **{k: v for k, v in updates.metrics.items() if v}},
+            terms=terms,
+            counters=training.counters if training is not None else [],
+        )
+
+    def _parameters(
+        self, tree: Tree, inits: Initializers, assignment: Assignment
+    ) -> list[ir.Parameter]:
+        made: list[ir.Parameter] = []
+        for path, p in tree.parameters.items():
+            init = self.attempt(
+                lambda p=p, path=path: inits.graph_name(
+                    path, TensorType(p.shape, p.dtype), p.init, p.origin
+                )
+            )
+            made.append(
+                ir.Parameter(
+                    path=path,
+                    aliases=tree.aliases.get(path, []),
+                    shape=p.shape,
+                    dtype=p.dtype,
+                    init=init or "",
+                    trainable=p.trainable,
+                    tags=list(p.tags),
+                    group=assignment.members.get(path),
+                )
+            )
+        return made
+
+    def _buffers(self, tree: Tree, inits: Initializers) -> list[ir.Buffer]:
+        made: list[ir.Buffer] = []
+        for path, b in tree.buffers.items():
+            init = self.attempt(
+                lambda b=b, path=path: inits.graph_name(
+                    path, TensorType(b.shape, b.dtype), b.init, b.origin
+                )
+            )
+            made.append(ir.Buffer(path=path, shape=b.shape, dtype=b.dtype, init=init or ""))
+        return made
+
+    def _updates(
+        self, tree: Tree, assignment: Assignment, store: GraphStore, inits: Initializers
+    ) -> Updates:
+        updates = Updates(store, inits)
+        for group in assignment.groups:
+            optimizer = assignment.optimizers.get(group.name)
+            if optimizer is not None and group.hyper is not None:
+                graph = self.attempt(lambda o=optimizer, g=group: hyper_graph(g.name, o))
+                if graph is not None:
+                    store.add(graph)
+        broken: set[str] = set()
+        for path, group_name in assignment.members.items():
+            if group_name in broken:
+                continue
+            before = len(self.diagnostics)
+            self.attempt(
+                lambda path=path, name=group_name: updates.add(
+                    tree.parameters[path], name, assignment.optimizers[name]
+                )
+            )
+            if len(self.diagnostics) > before:
+                broken.add(group_name)
+        return updates
+
+    def _evaluations(
+        self,
+        run: RunForm,
+        prepare: Function,
+        objective: Function,
+        store: GraphStore,
+        metrics: dict[str, list[ir.Metric]],
+    ) -> list[ir.Evaluation]:
+        names = run.evaluations
+        declared = self.experiment.evaluations
+        if names is None:
+            names = list(declared)
+        made: list[ir.Evaluation] = []
+        for name in names:
+            form = declared.get(name)
+            if form is None:
+                self.error(
+                    codes.E_EVAL_001,
+                    f"defrun :eval names the pass {name}, which is not declared",
+                    run.places.get("eval") or run.span,
+                    did_you_mean(name, declared) or "declare it with defeval",
+                )
+                continue
+            evaluation = self.attempt(
+                lambda form=form: self._evaluation(run, form, prepare, objective, store, metrics)
+            )
+            if evaluation is not None:
+                made.append(evaluation)
+        return made
+
+    def _evaluation(
+        self,
+        run: RunForm,
+        form: EvaluationForm,
+        prepare: Function,
+        objective: Function,
+        store: GraphStore,
+        metrics: dict[str, list[ir.Metric]],
+    ) -> ir.Evaluation:
+        loader = self.experiment.loaders.get(form.loader)
+        if loader is None:
+            raise SxError(
+                Diagnostic(
+                    codes.E_EVAL_001,
+                    f"the pass {form.name} reads the loader {form.loader}, which is not declared",
+                    [Label(place)] if (place := form.loader_span or form.span) else [],
+                    (),
+                    did_you_mean(form.loader, self.experiment.loaders),
+                )
+            )
+        stage = loader.loader.stages[0]
+        how = form.prepare or self.function("eval-prepare") or prepare
+        own = form.evaluate or self.function("evaluate")
+        evaluate = own or objective
+
+        def graph(name: str, batch: int) -> str:
+            made, found = trace_evaluation(
+                name, stage, batch, how, evaluate, own is None, run.model, run.run.precision
+            )
+            metrics[name] = found
+            return store.add(made)
+
+        records = stage.records
+        if records is not None and form.batches is not None:
+            records = min(records, form.batches * stage.batch)
+        rest = 0 if records is None else records % stage.batch
+        return ir.Evaluation(
+            name=form.name,
+            loader=form.loader,
+            every=form.every,
+            batches=form.batches,
+            at_start=form.at_start,
+            at_end=form.at_end,
+            graph=graph(f"eval/{form.name}", stage.batch),
+            rest=graph(f"eval/{form.name}/rest", rest) if rest else None,
+            rest_batch=rest,
+        )
+
+    # -- warnings ----------------------------------------------------------------------------
+
+    def _warn_unreached(self, tree: Tree, training: Training) -> None:
+        for path in training.unreached:
+            labels, notes = located(tree.parameters[path].origin)
+            self.diagnostics.append(
+                Diagnostic(
+                    codes.W_RUN_001,
+                    f"the loss does not depend on the parameter {path}",
+                    labels,
+                    notes,
+                    "use it in forward, or remove it",
+                )
+            )
+
+    def _warn_unused(self, run: RunForm) -> None:
+        used = {run.run.train, *(e.loader for e in self.experiment.evaluations.values())}
+        for name, form in self.experiment.loaders.items():
+            if name not in used:
+                self.diagnostics.append(
+                    Diagnostic(
+                        codes.W_RUN_001,
+                        f"nothing reads the loader {name}",
+                        [Label(form.span)] if form.span is not None else [],
+                    )
+                )

@@ -1,0 +1,140 @@
+"""What ends a verb early, as an exit code and a message: coded errors, usage errors, errors of
+the operating system, and faults of our own. Never a traceback, unless it was asked for."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from sexpgpu import __version__
+from sexpgpu.cli import output
+from sexpgpu.diagnostics.codes import system
+from sexpgpu.diagnostics.model import Diagnostic, Note, SxError
+from sexpgpu.diagnostics.suggest import nearest
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+DONE = 0
+FILE = 1
+USAGE = 2
+RUN = 3
+MACHINE = 5
+STOPPED_AT_ONCE = 130
+
+_BY_FAMILY = {"CKPT": RUN, "DIST": RUN, "INT": RUN, "DEV": MACHINE}
+_BY_ERRNO = {
+    errno.ENOENT: system.E_STORE_001,
+    errno.EACCES: system.E_STORE_002,
+    errno.EPERM: system.E_STORE_002,
+    errno.EROFS: system.E_STORE_002,
+    errno.ENOSPC: system.E_STORE_004,
+    errno.EDQUOT: system.E_STORE_004,
+}
+
+
+def exit_code(diagnostics: Iterable[Diagnostic]) -> int:
+    """The exit code for diagnostics outside a run: 1 for what is wrong with the file, 3 and 5 for
+    checkpoints and devices, 0 when there are only warnings. (A run's own errors: loop.failure.)"""
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
+    return max((_BY_FAMILY.get(e.code.id.split("-")[1], FILE) for e in errors), default=DONE)
+
+
+def report_exception(error: BaseException, words: Sequence[str], traceback: bool) -> int:
+    """Show what a verb raised and return the exit code. `words` are the command's arguments."""
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        output.say("interrupted")
+        return STOPPED_AT_ONCE
+    if isinstance(error, SxError):
+        diagnostics, status = error.diagnostics, exit_code(error.diagnostics)
+    else:
+        diagnostics = [diagnosis(error, words)]
+        status = exit_code(diagnostics)
+    if traceback:
+        import traceback as tracebacks
+
+        output.say("".join(tracebacks.format_exception(error)).rstrip())
+    if "--json" in words:
+        output.fault_object(diagnostics)
+    output.show(diagnostics)
+    return status
+
+
+def diagnosis(error: BaseException, words: Sequence[str]) -> Diagnostic:
+    """An exception that is no SxError as a diagnostic."""
+    if isinstance(error, OSError) and error.filename is not None and error.errno is not None:
+        code = _BY_ERRNO.get(error.errno, system.E_STORE_006)
+        return Diagnostic(code, f"{error.filename}: {error.strerror}")
+    if isinstance(error, MemoryError):
+        return Diagnostic(system.E_DEV_004, "this machine has no memory left")
+    if isinstance(error, ModuleNotFoundError) and error.name and not _is_ours(error.name):
+        return Diagnostic(system.E_DEV_005, f"the Python package {error.name} is not installed")
+    said = str(error).strip().split("\n")[0]
+    python = ".".join(map(str, sys.version_info[:3]))
+    return Diagnostic(
+        system.E_INT_001,
+        f"this is a bug in sexpgpu: {type(error).__name__}{f': {said}' if said else ''}",
+        notes=[
+            Note(f"raised in {_place(error.__traceback__)}"),
+            Note(f"sexpgpu {__version__}, Python {python}, {sys.platform}"),
+            Note(f"the command was: sexpgpu {_quoted(words)}"),
+        ],
+    )
+
+
+def _is_ours(module: str) -> bool:
+    return module == "sexpgpu" or module.startswith("sexpgpu.")
+
+
+def _place(trace: TracebackType | None) -> str:
+    """The innermost place inside the product, as `module:line`."""
+    found = "an unknown place"
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__", ""))
+        if _is_ours(module):
+            found = f"{module}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
+def _quoted(words: Sequence[str]) -> str:
+    from shlex import join
+
+    return join(words)
+
+
+class NoSuchVerb(click.UsageError):
+    """The first word is no verb."""
+
+    def __init__(self, verb: str, context: click.Context) -> None:
+        super().__init__(f"no verb {verb}", context)
+        self.verb = verb
+
+
+def report_usage(error: click.UsageError, verbs: Iterable[str]) -> None:
+    """Show a usage error, with the nearest verb or flag where one was misspelt."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        output.say(error.message)
+        return
+    context = error.ctx
+    path = context.command_path if context else "sexpgpu"
+    fix = None
+    message = error.format_message()
+    if isinstance(error, click.NoSuchOption):
+        message = f"`{path}` has no flag {error.option_name}"
+        if context is not None:
+            fix = nearest(error.option_name, _flags(context.command))
+    elif isinstance(error, NoSuchVerb):
+        fix = nearest(error.verb, verbs)
+    output.say(f"{output.strong('error')}: {message}")
+    if fix is not None:
+        output.say(f"  fix: did you mean {fix}?")
+    output.say(f"  see: {path} --help")
+
+
+def _flags(command: click.Command) -> list[str]:
+    return [name for option in command.params for name in (*option.opts, *option.secondary_opts)]

@@ -1,0 +1,117 @@
+"""The file a verb is given, as something compiled: a run file or an IR document, `-` being
+standard input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from sexpgpu.compiler import Compiled, compile_source, read_source, read_value
+from sexpgpu.compiler import declarations as declarations_of
+from sexpgpu.diagnostics.model import SxError
+from sexpgpu.lisp.state import Limits
+from sexpgpu.source import Source
+
+if TYPE_CHECKING:
+    from sexpgpu.diagnostics.model import Diagnostic
+    from sexpgpu.forms.knobs import Declarations
+    from sexpgpu.ir.document import Document
+
+
+def source_of(file: str) -> tuple[Source, str]:
+    """The text of FILE, and the folder that its relative paths start from."""
+    if file != "-":
+        return read_source(file), os.path.dirname(os.path.abspath(file))
+    text = sys.stdin.buffer.read().decode("utf-8", errors="replace").removeprefix("\ufeff")
+    return Source("<stdin>", text), os.getcwd()
+
+
+def limits_of(given: Mapping[str, str]) -> Limits:
+    """The limits of evaluation, with those given by `--limit NAME=N` changed."""
+    limits = Limits()
+    for name, text in given.items():
+        if name not in Limits.__slots__:
+            from sexpgpu.diagnostics.suggest import did_you_mean
+
+            known = ", ".join(sorted(Limits.__slots__))
+            near = did_you_mean(name, Limits.__slots__)
+            raise click.UsageError(f"--limit: no limit {name}; {near or f'there are {known}'}")
+        try:
+            number = float(text) if name == "seconds" else int(text.replace("_", ""))
+        except ValueError:
+            number = 0
+        if not 0 < number < float("inf"):
+            raise click.UsageError(f"--limit {name}: {text!r} is not a positive number")
+        setattr(limits, name, number)
+    return limits
+
+
+def compile_input(
+    file: str,
+    variants: Sequence[str] = (),
+    knobs: Mapping[str, str] | None = None,
+    limits: Mapping[str, str] | None = None,
+) -> Compiled:
+    """FILE compiled with a selection. Errors in it are in `.diagnostics`; SxError only when it
+    cannot be read or the selection cannot be applied."""
+    source, base = source_of(file)
+    return _compile(source, base, variants, knobs or {}, limits or {})
+
+
+def _compile(
+    source: Source,
+    base: str,
+    variants: Sequence[str],
+    knobs: Mapping[str, str],
+    limits: Mapping[str, str],
+) -> Compiled:
+    settings = [(name, read_value(name, text)) for name, text in knobs.items()]
+    return compile_source(
+        source, base, variants=variants, settings=settings, limits=limits_of(limits)
+    )
+
+
+def document_input(
+    file: str,
+    variants: Sequence[str] = (),
+    knobs: Mapping[str, str] | None = None,
+    limits: Mapping[str, str] | None = None,
+) -> tuple[Document, list[Diagnostic]]:
+    """The document of FILE, a run file or an IR document (`sexpgpu ir --json` writes one), and
+    the warnings about it. Raises SxError with every diagnostic when there are errors."""
+    source, base = source_of(file)
+    if not source.text.lstrip().startswith("{"):
+        compiled = _compile(source, base, variants, knobs or {}, limits or {})
+        return compiled.checked(), compiled.diagnostics
+    if variants or knobs:
+        raise click.UsageError(f"{file} is an IR document: its selection is made already")
+    from sexpgpu.ir.document_json import read_document
+    from sexpgpu.ops import infer
+
+    return read_document(source.text, infer), []
+
+
+def declarations(file: str) -> Declarations:
+    """The knobs, variants and sweeps that FILE declares; SxError with what is wrong there."""
+    source, _ = source_of(file)
+    declared, problems = declarations_of(source)
+    if problems:
+        raise SxError(*problems)
+    return declared
+
+
+def diagnostics_of(
+    file: str,
+    variants: Sequence[str] = (),
+    knobs: Mapping[str, str] | None = None,
+    limits: Mapping[str, str] | None = None,
+) -> list[Diagnostic]:
+    """Every diagnostic of FILE."""
+    try:
+        return compile_input(file, variants, knobs, limits).diagnostics
+    except SxError as error:
+        return error.diagnostics

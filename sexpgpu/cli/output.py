@@ -1,0 +1,90 @@
+"""What a verb prints: results to stdout, diagnostics and progress to stderr. Colour only on a
+terminal, and not under NO_COLOR."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from sexpgpu.diagnostics import render
+
+if TYPE_CHECKING:
+    from sexpgpu.diagnostics.model import Diagnostic
+
+
+def is_terminal(stream: TextIO) -> bool:
+    return stream.isatty()
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Whether to colour what goes to this stream."""
+    unwanted = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return is_terminal(stream) and not unwanted
+
+
+def width() -> int:
+    """How many columns of a source line are shown."""
+    if not is_terminal(sys.stderr):
+        return 100
+    from shutil import get_terminal_size
+
+    return min(max(get_terminal_size().columns - 8, 40), 160)
+
+
+def result(text: str) -> None:
+    """A result: a line or lines on stdout."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def say(text: str) -> None:
+    """A message for people: a line or lines on stderr."""
+    sys.stdout.flush()
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def strong(text: str) -> str:
+    """A word of a message on stderr, in bold red where there is colour."""
+    return f"\x1b[1;31m{text}\x1b[0m" if has_colour(sys.stderr) else text
+
+
+def show(diagnostics: Sequence[Diagnostic]) -> None:
+    """Diagnostics for people, on stderr; nothing when there are none."""
+    if diagnostics:
+        parts = [
+            render.text(diagnostic, colour=has_colour(sys.stderr), width=width())
+            for diagnostic in diagnostics
+        ]
+        say("\n\n".join(parts))
+
+
+def json_text(value: object, *, lines: bool = False) -> str:
+    """A JSON document for stdout, indented unless it is one of several `lines`."""
+    import json
+
+    if lines:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2)
+
+
+def json_result(value: object, *, lines: bool = False) -> None:
+    """A JSON document (or one line of JSON lines) on stdout, written out at once."""
+    result(json_text(value, lines=lines))
+    sys.stdout.flush()
+
+
+def let_go_of_stdout() -> None:
+    """Send what is still written to stdout nowhere, so that it cannot fail, at exit either."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def fault_object(diagnostics: Sequence[Diagnostic]) -> None:
+    """The object that stands on stdout under --json when a verb could not do its work:
+    `{"kind": "error", "error": {first error}, "diagnostics": [all]}`, on one line."""
+    all_of_them = [render.to_json(diagnostic) for diagnostic in diagnostics]
+    first = next((d for d in all_of_them if d["severity"] == "error"), None)
+    json_result({"kind": "error", "error": first, "diagnostics": all_of_them}, lines=True)

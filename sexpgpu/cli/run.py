@@ -1,0 +1,162 @@
+"""`sexpgpu run`: compile a file and train. Loads the loop only when there is something to run."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Any
+
+import click
+
+from sexpgpu.cli import output
+from sexpgpu.cli.options import limit_flag, selection_flags
+
+DEVICES = ("auto", "cuda", "cpu", "interp")
+UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
+
+
+def seconds_of(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> float | None:
+    """A length of time in seconds: `3h55m`, `90s`, `1.5h`, `3:55:00` or `10:30` (hours, minutes,
+    seconds, as schedulers write them), or a plain number of seconds."""
+    if value is None:
+        return None
+    text = value.strip().lower()
+    if re.fullmatch(r"\d+(:[0-5]?\d){1,2}", text):
+        seconds = 0.0
+        for part in text.split(":"):
+            seconds = seconds * 60 + int(part)
+        return seconds
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text)
+    parts: list[tuple[str, str]] = re.findall(r"(\d+(?:\.\d+)?)([dhms])", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise click.BadParameter(
+            f"{value!r} is no length of time; write 3h55m, 90s or 3:55:00", context, parameter
+        )
+    return sum(float(number) * UNITS[unit] for number, unit in parts)
+
+
+@click.command("run")
+@click.argument("file", metavar="FILE")
+@selection_flags
+@click.option(
+    "--device",
+    type=click.Choice(DEVICES),
+    envvar="SEXPGPU_DEVICE",
+    default="auto",
+    show_default=True,
+    help="Where to train. auto: cuda where there is one, else cpu. [SEXPGPU_DEVICE]",
+)
+@click.option("--steps", type=click.IntRange(1), metavar="N", help="Steps in place of defrun's.")
+@click.option(
+    "--runs",
+    metavar="DIR",
+    envvar="SEXPGPU_RUNS",
+    default="runs",
+    show_default=True,
+    help="Where run directories go. [SEXPGPU_RUNS]",
+)
+@click.option("--slug", metavar="NAME", help="The run directory's name in place of the made one.")
+@click.option(
+    "--resume",
+    metavar="latest|STEP|PATH",
+    help="Go on from a checkpoint. latest: start at 0 when there is none yet.",
+)
+@click.option("--fresh", is_flag=True, help="Remove a run directory that is there, and start over.")
+@click.option(
+    "--allow-change",
+    is_flag=True,
+    help="Resume though the experiment differs, where every parameter keeps its shape.",
+)
+@click.option(
+    "--time-limit",
+    callback=seconds_of,
+    metavar="TIME",
+    help="Stop, checkpointed, before this time is over: 3h55m.",
+)
+@click.option(
+    "--fast-nondeterministic",
+    is_flag=True,
+    help="On CUDA, allow kernels whose results differ from run to run.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Events as JSON lines on stdout.")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@limit_flag
+@click.pass_context
+def command(
+    context: click.Context,
+    file: str,
+    variants: tuple[str, ...],
+    knobs: dict[str, str],
+    device: str,
+    steps: int | None,
+    runs: str,
+    slug: str | None,
+    resume: str | None,
+    fresh: bool,
+    allow_change: bool,
+    time_limit: float | None,
+    fast_nondeterministic: bool,
+    as_json: bool,
+    quiet: bool,
+    limits: dict[str, str],
+) -> int:
+    """Compile FILE, a run file or an IR document, and train. Events go to RUNS/SLUG/events.jsonl,
+    progress to stderr.
+
+    SIGTERM or control-C finishes the step, saves a checkpoint and exits 75; a second one stops at
+    once. Exit 3 when the run failed, 4 when numbers were not finite, 5 when this machine cannot."""
+    from sexpgpu.lowering.memory import training_environment
+
+    if context.obj is not None:
+        again = training_environment(device)
+        if again is not None:
+            sys.stdout.flush()
+            os.execve(sys.executable, sys.orig_argv, again)
+    from sexpgpu.cli.inputs import document_input
+    from sexpgpu.ir.document_json import document_hash, document_text
+
+    document, warnings = document_input(file, variants, knobs, limits)
+    output.show(warnings)
+    from sexpgpu.loop.run import RunOptions, execute
+
+    heard: set[str] = set()
+
+    def hear(event: dict[str, Any]) -> None:
+        heard.add(event["kind"])
+        try:
+            output.json_result(event, lines=True)
+        except BrokenPipeError:
+            output.let_go_of_stdout()  # nobody reads any more: no reason to stop training
+
+    options = RunOptions(
+        device=device,
+        steps=steps,
+        runs=runs,
+        slug=slug,
+        resume=resume,
+        fresh=fresh,
+        allow_change=allow_change,
+        time_limit=time_limit,
+        quiet=quiet,
+        on_event=hear if as_json else None,
+        deterministic=not fast_nondeterministic,
+    )
+    result = execute(
+        document, options, ir_text=document_text(document), ir_hash=document_hash(document)
+    )
+    errors = [d for d in result.diagnostics if d.severity == "error"]
+    if as_json and errors and "close" not in heard:
+        output.fault_object(errors)
+    output.show(errors)
+    if not as_json and result.directory is not None:
+        output.result(result.directory)
+    if result.abandoned:
+        # A compilation that nobody waits for any more would hold the exit back.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(result.exit_status)
+    return result.exit_status

@@ -1,0 +1,232 @@
+"""A run file to a checked document: read, evaluate, trace, differentiate, assemble.
+
+Imports neither numpy nor jax, nor the loop. (Called compiler.py, not compile.py, so that the
+function `sexpgpu.compile` of the Python API keeps its name.)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sexpgpu.assemble.manifest import make_manifest
+from sexpgpu.assemble.whole import Assembly
+from sexpgpu.diagnostics.codes import read as read_codes
+from sexpgpu.diagnostics.codes import run as run_codes
+from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
+from sexpgpu.forms import knobs
+from sexpgpu.forms.experiment import Experiment, declaring
+from sexpgpu.ir.document import Document
+from sexpgpu.lisp.session import Session
+from sexpgpu.lisp.state import Limits
+from sexpgpu.lisp.values import CL, NIL, PRELUDE, TENSOR, Module, String, T, keyword, lisp_list
+from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
+from sexpgpu.source import Source
+
+
+class Compiled:
+    """What compiling one file gave. `document` is None when an error was found."""
+
+    __slots__ = ("assembly", "diagnostics", "document", "module", "selection", "session", "source")
+
+    def __init__(self, source: Source, selection: knobs.Selection, session: Session) -> None:
+        self.source = source
+        self.selection = selection
+        self.session = session
+        self.module: Module | None = None
+        self.assembly: Assembly | None = None
+        self.diagnostics: list[Diagnostic] = []
+        self.document: Document | None = None
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        return [d for d in self.diagnostics if d.severity == "error"]
+
+    def checked(self) -> Document:
+        """The document; SxError with every diagnostic when there is none."""
+        if self.document is None:
+            raise SxError(*self.diagnostics)
+        return self.document
+
+
+def read_source(path: str) -> Source:
+    """The text of a file; E-READ when it cannot be read as UTF-8 text."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read()
+        text = data.decode("utf-8")
+    except OSError as error:
+        raise SxError(
+            Diagnostic(
+                read_codes.E_READ_009,
+                f"{path} cannot be read: {(error.strerror or str(error)).lower()}",
+            )
+        ) from None
+    except UnicodeDecodeError as error:
+        raise SxError(
+            Diagnostic(
+                read_codes.E_READ_009,
+                f"{path} is not UTF-8 text: byte {error.start} cannot be decoded",
+            )
+        ) from None
+    return Source(path, text.removeprefix("\ufeff"), os.path.abspath(path))
+
+
+def declarations(source: Source, features: Sequence[str] = ()) -> tuple[Any, list[Diagnostic]]:
+    """The knobs, variants and sweeps of a file, read without evaluation, and what is wrong there.
+
+    Forms that do not read are passed over: reading the file in earnest reports them."""
+    if not any(word in source.text for word in ("defknob", "defvariant", "defsweep")):
+        return knobs.Declarations(), []
+    scratch = Module("scan", (PRELUDE, TENSOR, CL))
+    reader = Reader(source, scratch, ("sexpgpu", *features))
+    found: list[Any] = []
+    while True:
+        try:
+            form = reader.read()
+        except ReadFailure:
+            continue
+        except TooDeep:
+            break
+        if form is END:
+            break
+        found.append(form)
+    return knobs.scan(found)
+
+
+def read_value(name: str, text: str) -> Any:
+    """The literal value of `--set name=text`: E-KNOB-003 when it does not read as one."""
+    source = Source(f"--set {name}", text)
+    reader = Reader(source, Module("setting", (CL,)))
+    try:
+        value = reader.read()
+        if value is END or reader.read() is not END or not knobs.is_literal(value):
+            raise ValueError
+    except (ReadFailure, TooDeep, ValueError):
+        raise SxError(
+            Diagnostic(
+                run_codes.E_KNOB_003,
+                f"--set {name}={text}: {text or 'nothing'} is not a literal value",
+                [],
+                [],
+                'write a number, a "string", a :keyword, t, nil or a list of those',
+            )
+        ) from None
+    return value
+
+
+def lisp_value(value: Any) -> Any:
+    """A Python value (of the API) as a literal of the Lisp."""
+    if value is None or value is False:
+        return NIL
+    if value is True:
+        return T
+    if isinstance(value, str):
+        return keyword(value[1:]) if value.startswith(":") else String(value)
+    if isinstance(value, list | tuple):
+        return lisp_list([lisp_value(v) for v in value])
+    return value
+
+
+def compile_source(
+    source: Source,
+    base: str,
+    *,
+    variants: Sequence[str] = (),
+    settings: Sequence[tuple[str, Any]] = (),
+    limits: Limits | None = None,
+) -> Compiled:
+    """Compile a text. `base` is the folder that relative data paths start from; `settings` are
+    (knob, Lisp value). Raises SxError only for a selection that cannot be applied; everything else
+    that is wrong is in `.diagnostics`."""
+    declared, problems = declarations(source)
+    if problems:
+        selection = knobs.Selection(declared)
+    else:
+        selection = knobs.select(declared, variants, settings)
+    session = Session(
+        limits=limits or Limits(),
+        features=frozenset(["sexpgpu", *selection.variants]),
+        seed=selection.overrides.get("seed", 0),
+    )
+    compiled = Compiled(source, selection, session)
+    experiment = Experiment(base, selection, session)
+    with declaring(experiment):
+        session.run(lambda: _compile(compiled, experiment))
+    compiled.diagnostics = _unique([*problems, *compiled.diagnostics])
+    if compiled.errors:
+        compiled.document = None
+    return compiled
+
+
+def _compile(compiled: Compiled, experiment: Experiment) -> None:
+    session, source = compiled.session, compiled.source
+    loaded = session.load_all(source, "main")
+    compiled.module = loaded.module
+    compiled.diagnostics.extend(loaded.diagnostics)
+    if any(d.severity == "error" for d in loaded.diagnostics) and experiment.run is None:
+        compiled.diagnostics.extend(session.diagnostics)
+        return
+    assembly = compiled.assembly = Assembly(
+        experiment, lambda name: session.function(loaded.module, name)
+    )
+    manifest = make_manifest(source, session.sources, experiment.selection)
+    assembly.assemble(manifest, list(session.sources))
+    compiled.diagnostics.extend(assembly.diagnostics)
+    compiled.diagnostics.extend(session.diagnostics)
+    compiled.document = assembly.document
+
+
+def _unique(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    """Each finding once, in order of place within the order of discovery."""
+    seen: set[Any] = set()
+    kept: list[Diagnostic] = []
+    for diagnostic in diagnostics:
+        key = (diagnostic.code.id, diagnostic.headline, diagnostic.span)
+        if key not in seen:
+            seen.add(key)
+            kept.append(diagnostic)
+    return kept
+
+
+def compile_file(
+    path: str,
+    *,
+    variants: Sequence[str] = (),
+    knobs: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+) -> Compiled:
+    """Compile a file with a selection as the command line gives it (knob values as texts)."""
+    source = read_source(path)
+    settings = [(name, read_value(name, text)) for name, text in (knobs or {}).items()]
+    base = os.path.dirname(os.path.abspath(path))
+    return compile_source(source, base, variants=variants, settings=settings, limits=limits)
+
+
+def compile_text(
+    text: str,
+    *,
+    name: str = "<text>",
+    base: str | None = None,
+    variants: Sequence[str] = (),
+    settings: Sequence[tuple[str, Any]] = (),
+) -> Compiled:
+    """Compile a text; relative data paths start from `base` (default: the current folder)."""
+    return compile_source(
+        Source(name, text), base or os.getcwd(), variants=variants, settings=settings
+    )
+
+
+def check_text(text: str, name: str = "<text>", base: str | None = None) -> list[Diagnostic]:
+    """Every diagnostic of a text."""
+    try:
+        return compile_text(text, name=name, base=base).diagnostics
+    except SxError as error:
+        return error.diagnostics
+
+
+__all__ = [
+    "Compiled", "Label", "check_text", "compile_file", "compile_source", "compile_text",
+    "declarations", "lisp_value", "read_source", "read_value",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""The documentation: pages in Markdown, and `generate`, which writes their tables."""

@@ -1,0 +1,242 @@
+"""Writes the tables of the pages from the code they describe: `python -m sexpgpu.docs.generate`.
+
+A page holds `<!-- generated: NAME -->` and `<!-- end -->`; what stands between is made here, so
+that no table can say other than the registries, the standard modules, the command line and the
+catalogue of codes do. A test checks that the pages are current. Not imported by the product.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+PAGES = Path(__file__).parent
+STDLIB = PAGES.parent / "stdlib"
+SECTION = re.compile(r"<!-- generated: ([a-z-]+) -->\n(.*?)<!-- end -->", re.DOTALL)
+DEFINERS = ("defun", "defmacro", "defmodel", "defoptimizer")
+
+# Chapters of the tensor layer that belong to forms with a page of their own.
+FORM_CHAPTERS = ("models", "optimizers", "sources")
+
+
+class Definition:
+    """A definition of a standard module: its section, signature and docstring."""
+
+    __slots__ = ("doc", "name", "section", "signature")
+
+    def __init__(self, section: str, name: str, signature: str, doc: str) -> None:
+        self.section = section
+        self.name = name
+        self.signature = signature
+        self.doc = doc
+
+
+def definitions(file: Path) -> list[Definition]:
+    """The public definitions of an `.sx` file, in order, with the `;;;; Section` above each."""
+    from sexpgpu.lisp.values import PRELUDE, Cons, Module, SrcCons, String
+    from sexpgpu.reader.reader import END, Reader
+    from sexpgpu.source import Source
+
+    text = file.read_text(encoding="utf-8")
+    headings = [
+        (match.start(), match.group(1))
+        for match in re.finditer(r"^;;;; (.*?)(?:\s-+)?$", text, re.MULTILINE)
+    ]
+    reader = Reader(Source(file.name, text), Module("docs", (PRELUDE,)))
+    found: list[Definition] = []
+    while (form := reader.read()) is not END:
+        if not isinstance(form, SrcCons) or getattr(form.car, "name", "") not in DEFINERS:
+            continue
+        name = form.cdr.car.name
+        if name.startswith("%"):
+            continue
+        parameters, body = form.cdr.cdr.car, form.cdr.cdr.cdr
+        written = parameters.span.text if isinstance(parameters, SrcCons) else "()"
+        doc = body.car.text if isinstance(body, Cons) and isinstance(body.car, String) else ""
+        sections = [heading for start, heading in headings if start < form.span.start]
+        found.append(
+            Definition(sections[-1] if sections else "", name, _signature(name, written), doc)
+        )
+    return found
+
+
+def _signature(name: str, parameters: str) -> str:
+    """`(name parameter …)`, without &aux and without the messages of required keywords."""
+    inner = " ".join(parameters[1:-1].split())
+    inner = re.sub(r"\(([^\s()]+) \(error \"[^\"]*\"\)\)", r"\1", inner)
+    inner = re.sub(r"\s*&aux .*", "", inner)
+    return f"({name} {inner})" if inner else f"({name})"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _code(text: str) -> str:
+    return f"`{_cell(text)}`"
+
+
+def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    lines = [f"| {' | '.join(headings)} |", f"| {' | '.join('---' for _ in headings)} |"]
+    return lines + [f"| {' | '.join(row)} |" for row in rows]
+
+
+def module_section(file: Path) -> list[str]:
+    """A table for each section of a standard module."""
+    lines: list[str] = []
+    section = None
+    rows: list[tuple[str, ...]] = []
+
+    def flush() -> None:
+        if rows:
+            if section:
+                lines.extend([f"## {section.partition(':')[0].strip()}", ""])
+            lines.extend(_table(("definition", "what it is"), rows))
+            lines.append("")
+            rows.clear()
+
+    for found in definitions(file):
+        if found.section != section:
+            flush()
+            section = found.section
+        rows.append((_code(found.signature), _cell(found.doc)))
+    flush()
+    return lines
+
+
+def _first_paragraph(doc: str) -> str:
+    return _cell(doc.strip().partition("\n\n")[0])
+
+
+def _load_registries() -> None:
+    import_module("sexpgpu.lisp.session")
+    import_module("sexpgpu.trace.functions")
+    import_module("sexpgpu.forms.host")
+    for name in ("defmodel", "defoptimizer", "evaluations", "groups", "knobs", "loaders", "runs"):
+        import_module(f"sexpgpu.forms.{name}")
+
+
+def _chapters(layer: Any, skip: tuple[str, ...] = ()) -> Iterator[tuple[str, list[Any]]]:
+    from sexpgpu.lisp.registry import BUILTINS
+
+    chapters: dict[str, list[Any]] = {}
+    for record in BUILTINS.values():
+        if record.layer is layer and not record.name.startswith("%"):
+            chapters.setdefault(record.chapter, []).append(record)
+    for chapter in sorted(chapters):
+        if chapter not in skip:
+            yield chapter, sorted(chapters[chapter], key=lambda record: record.name)
+
+
+def _call(name: str, lambda_list: str) -> str:
+    inner = " ".join(lambda_list.strip()[1:-1].split())
+    return f"({name} {inner})" if inner else f"({name})"
+
+
+def _registry_section(layer: Any, skip: tuple[str, ...] = ()) -> list[str]:
+    lines: list[str] = []
+    for chapter, records in _chapters(layer, skip):
+        rows = [
+            (_code(_call(record.name, record.lambda_list)), _first_paragraph(record.doc))
+            for record in records
+        ]
+        lines += [f"## {chapter.replace('_', ' ').capitalize()}", ""]
+        lines += [*_table(("function", "what it does"), rows), ""]
+    return lines
+
+
+def builtins_section() -> list[str]:
+    """Every function of the Common Lisp layer, by chapter."""
+    from sexpgpu.lisp.values import CL
+
+    _load_registries()
+    return _registry_section(CL)
+
+
+def tensors_section() -> list[str]:
+    """Every operation of the tensor layer, by chapter, and the CL names that take tensors."""
+    from sexpgpu.lisp.registry import BUILTINS
+    from sexpgpu.lisp.values import CL, TENSOR
+
+    _load_registries()
+    shared = sorted(r.name for r in BUILTINS.values() if r.layer is CL and r.overload)
+    lines = ["These names of Common Lisp take tensors too:", ""]
+    lines += [" ".join(f"`{name}`" for name in shared) + ".", ""]
+    return lines + _registry_section(TENSOR, FORM_CHAPTERS)
+
+
+def cli_section() -> list[str]:
+    """The verbs."""
+    from sexpgpu.cli.main import VERBS
+
+    return [*_table(("verb", "does"), [(_code(v), _cell(t)) for v, t in VERBS.items()]), ""]
+
+
+def run_section() -> list[str]:
+    """The flags of `run`."""
+    import click
+
+    command = import_module("sexpgpu.cli.run").command
+    rows: list[tuple[str, ...]] = []
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and not parameter.hidden:
+            names = ", ".join(parameter.opts + parameter.secondary_opts)
+            value = "" if parameter.is_flag else f" {parameter.metavar or 'VALUE'}"
+            rows.append((_code(names + value), _cell(parameter.help or "")))
+    return [*_table(("flag", "does"), rows), ""]
+
+
+def errors_section() -> list[str]:
+    """Every code of the catalogue."""
+    from sexpgpu.diagnostics.codes import all_codes
+
+    lines: list[str] = []
+    family = ""
+    for found in all_codes().values():
+        name = found.id.split("-")[1]
+        if name != family:
+            family = name
+            lines += [f"## {family}", ""]
+        lines += [f"### {found.id}", "", f"**{found.title.strip()}**", ""]
+        lines += [" ".join(found.explain.split()), "", f"Fix: {' '.join(found.fix.split())}", ""]
+    return lines
+
+
+SECTIONS: dict[str, Callable[[], list[str]]] = {
+    "builtins": builtins_section,
+    "prelude": lambda: module_section(STDLIB / "prelude.sx"),
+    "tensors": tensors_section,
+    "nn": lambda: module_section(STDLIB / "sexpgpu" / "nn.sx"),
+    "optim": lambda: module_section(STDLIB / "sexpgpu" / "optim.sx"),
+    "cli": cli_section,
+    "run": run_section,
+    "errors": errors_section,
+}
+
+
+def current(page: Path) -> str:
+    """The page's text with every generated section as it should be."""
+
+    def replace(match: re.Match[str]) -> str:
+        made = "\n".join(SECTIONS[match.group(1)]()).strip()
+        return f"<!-- generated: {match.group(1)} -->\n\n{made}\n\n<!-- end -->"
+
+    return SECTION.sub(replace, page.read_text(encoding="utf-8"))
+
+
+def main() -> int:
+    """Rewrite the pages whose tables have changed."""
+    for page in sorted(PAGES.glob("*.md")):
+        text = current(page)
+        if text != page.read_text(encoding="utf-8"):
+            page.write_text(text, encoding="utf-8")
+            print(f"wrote {page.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

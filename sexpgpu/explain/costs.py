@@ -1,0 +1,70 @@
+"""Floating point operations and bytes of graphs, by model path and by source line.
+
+Counts are those of the graph as it is written: an op's own rule (`ops/`), every operand read and
+every result written once. A backend that fuses ops moves fewer bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sexpgpu.ir.graph import Graph, Node
+from sexpgpu.ops import OPS
+
+
+class Cost:
+    """FLOPs and bytes that add up."""
+
+    __slots__ = ("bytes", "flops", "nodes")
+
+    def __init__(self) -> None:
+        self.flops = 0
+        self.bytes = 0
+        self.nodes = 0
+
+    def add(self, node: Node) -> None:
+        flops, moved = OPS[node.op].cost(
+            tuple(v.type for v in node.operands), tuple(v.type for v in node.results), node.attrs
+        )
+        self.flops += flops
+        self.bytes += moved
+        self.nodes += 1
+
+    def to_json(self) -> dict[str, int]:
+        return {"flops": self.flops, "bytes": self.bytes, "nodes": self.nodes}
+
+
+def graph_cost(graph: Graph) -> Cost:
+    """The cost of a whole graph."""
+    total = Cost()
+    for node in graph.nodes:
+        total.add(node)
+    return total
+
+
+def cost_by_path(graph: Graph) -> dict[str, Cost]:
+    """Cost by model path; "" is what belongs to no model. Backward nodes count where their
+    forward node does."""
+    found: dict[str, Cost] = {}
+    for node in graph.nodes:
+        found.setdefault(node.origin.path, Cost()).add(node)
+    return found
+
+
+def cost_by_line(graph: Graph) -> dict[tuple[str, int], Cost]:
+    """Cost by source line of the user's files (name, line); ("", 0) for what has no place."""
+    found: dict[tuple[str, int], Cost] = {}
+    for node in graph.nodes:
+        span = node.origin.user_span
+        key = ("", 0) if span is None else (span.source.name, span.line)
+        found.setdefault(key, Cost()).add(node)
+    return found
+
+
+def total(costs: Iterable[Cost]) -> Cost:
+    result = Cost()
+    for cost in costs:
+        result.flops += cost.flops
+        result.bytes += cost.bytes
+        result.nodes += cost.nodes
+    return result

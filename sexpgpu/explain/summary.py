@@ -1,0 +1,113 @@
+"""The data of `explain`: stable keys, plain JSON (docs/explain.md lists them)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sexpgpu.explain.costs import cost_by_line, cost_by_path, graph_cost
+from sexpgpu.ir.document import Document
+from sexpgpu.ir.graph import Graph
+
+
+def summary(document: Document) -> dict[str, Any]:
+    """Parameters, groups, loaders, graphs and costs of a document."""
+    return {
+        "run": document.run.to_json(),
+        "selection": document.manifest.get("selection", {}),
+        "parameters": parameters(document),
+        "parameter_count": sum(_count(p.shape) for p in document.parameters),
+        "groups": groups(document),
+        "loaders": loaders(document),
+        "graphs": {
+            name: graph_cost(graph).to_json() for name, graph in sorted(document.graphs.items())
+        },
+        "costs": costs(document),
+    }
+
+
+def parameters(document: Document) -> list[dict[str, Any]]:
+    """Every parameter with its group, and how it begins."""
+    return [
+        {
+            "path": p.path,
+            "aliases": p.aliases,
+            "shape": list(p.shape),
+            "dtype": p.dtype,
+            "init": describe_init(document.graphs[p.init]),
+            "trainable": p.trainable,
+            "group": p.group,
+            "tags": p.tags,
+            "count": _count(p.shape),
+        }
+        for p in document.parameters
+    ]
+
+
+def describe_init(graph: Graph) -> str:
+    """One word or number for an initial value: a fill's number, else what is drawn."""
+    ops = {node.op for node in graph.nodes}
+    if len(graph.nodes) == 1 and graph.nodes[0].op == "full":
+        return f"{graph.nodes[0].attrs['value']:g}"
+    if "random-bits" in ops:
+        return "normal" if "erf-inv" in ops else "uniform"
+    return "computed"
+
+
+def groups(document: Document) -> list[dict[str, Any]]:
+    """Every optimizer group: its optimizer, hyperparameters, and how much it holds."""
+    return [
+        {
+            "name": g.name,
+            "optimizer": g.optimizer,
+            "hyperparameters": g.constants,
+            "schedules": g.schedules,
+            "frozen": g.frozen,
+            "every": g.every,
+            "parameters": [p.path for p in document.parameters if p.group == g.name],
+            "count": sum(_count(p.shape) for p in document.parameters if p.group == g.name),
+        }
+        for g in document.groups
+    ]
+
+
+def loaders(document: Document) -> list[dict[str, Any]]:
+    """Every loader: where its records come from, how many, and what a batch holds."""
+    found: list[dict[str, Any]] = []
+    for loader in document.loaders:
+        stage = loader.stages[0]
+        found.append(
+            {
+                "name": loader.name,
+                "source": stage.source["kind"],
+                "path": stage.source.get("path"),
+                "records": stage.records,
+                "batch": stage.batch,
+                "shuffle": stage.shuffle,
+                "fields": [
+                    {"name": f.name, "dtype": f.dtype, "shape": [stage.batch, *f.shape]}
+                    for f in stage.fields
+                ],
+            }
+        )
+    return found
+
+
+def costs(document: Document) -> dict[str, Any]:
+    """One microbatch of the training graph, by model path and by source line."""
+    graph = next(g for name, g in document.graphs.items() if name.startswith("train/"))
+    return {
+        "graph": graph.name,
+        "microbatches": document.run.microbatches,
+        "by_path": {path: cost.to_json() for path, cost in cost_by_path(graph).items()},
+        "by_line": [
+            {"file": file, "line": line, **cost.to_json()}
+            for (file, line), cost in sorted(cost_by_line(graph).items())
+        ],
+    }
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    n = 1
+    for extent in shape:
+        n *= extent
+    return n

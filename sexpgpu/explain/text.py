@@ -1,0 +1,149 @@
+"""`explain` for people: tables of what `summary` found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def scaled(number: float, unit: str = "") -> str:
+    """1234567 as 1.23 M."""
+    for size, prefix in UNITS:
+        if number >= size:
+            return f"{number / size:.3g} {prefix}{unit}"
+    return f"{number:g} {unit}".rstrip()
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Columns aligned; those in `right` to the right."""
+    widths = [max(len(r[i]) for r in (head, *rows)) for i in range(len(head))]
+
+    def line(cells: Sequence[str]) -> str:
+        return "  ".join(
+            c.rjust(w) if i in right else c.ljust(w)
+            for i, (c, w) in enumerate(zip(cells, widths, strict=True))
+        ).rstrip()
+
+    return "\n".join([line(head), *(line(r) for r in rows)])
+
+
+def explain_text(data: dict[str, Any], by_line: bool = False) -> str:
+    """The whole report."""
+    parts = [_head(data), _selection(data), _parameters(data), _groups(data), _loaders(data)]
+    parts.append(_lines(data) if by_line else _paths(data))
+    parts.append(_graphs(data))
+    return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def _head(data: dict[str, Any]) -> str:
+    run = data["run"]
+    length = f"{run['steps']} steps" if run["steps"] is not None else f"{run['epochs']} epochs"
+    clip = f", gradient norm clipped at {run['clip_norm']:g}" if run["clip_norm"] else ""
+    micro = f", {run['microbatches']} microbatches" if run["microbatches"] > 1 else ""
+    return (
+        f"{run['name']}: {length} on the loader {run['train']}, precision {run['precision']}, "
+        f"seed {run['seed']}{micro}{clip}"
+    )
+
+
+def _selection(data: dict[str, Any]) -> str:
+    knobs = data["selection"].get("knobs", {})
+    if not knobs:
+        return ""
+    rows = [[name, str(k["value"]), k["source"]] for name, k in knobs.items()]
+    return "Knobs\n" + table(("name", "value", "from"), rows, right=(1,))
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return f"({' '.join(map(str, shape))})"
+
+
+def _parameters(data: dict[str, Any]) -> str:
+    rows = [
+        [
+            p["path"],
+            _shape(p["shape"]),
+            p["init"],
+            p["group"] or "frozen",
+            f"{p['count']:,}",
+            " ".join(p["aliases"]),
+        ]
+        for p in data["parameters"]
+    ]
+    head = ("path", "shape", "init", "group", "count", "also")
+    return f"Parameters: {data['parameter_count']:,}\n" + table(head, rows, right=(4,))
+
+
+def _groups(data: dict[str, Any]) -> str:
+    rows: list[list[str]] = []
+    for g in data["groups"]:
+        hyper = [f"{k} {_number(v)}" for k, v in g["hyperparameters"].items() if v is not None]
+        hyper += [f"{s} scheduled" for s in g["schedules"]]
+        rows.append(
+            [
+                g["name"],
+                "frozen" if g["frozen"] else g["optimizer"],
+                ", ".join(hyper),
+                str(len(g["parameters"])),
+                f"{g['count']:,}",
+            ]
+        )
+    head = ("group", "optimizer", "hyperparameters", "tensors", "count")
+    return "Optimizer groups\n" + table(head, rows, right=(3, 4))
+
+
+def _number(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _loaders(data: dict[str, Any]) -> str:
+    rows: list[list[str]] = []
+    for loader in data["loaders"]:
+        fields = ", ".join(
+            f"{f['name']} {f['dtype']} {_shape(f['shape'])}" for f in loader["fields"]
+        )
+        records = "?" if loader["records"] is None else f"{loader['records']:,}"
+        rows.append([loader["name"], loader["source"], records, str(loader["batch"]), fields])
+    head = ("loader", "source", "records", "batch", "fields")
+    return "Loaders\n" + table(head, rows, right=(2, 3))
+
+
+def _paths(data: dict[str, Any]) -> str:
+    costs = data["costs"]
+    rows = [
+        [
+            path or "(objective, prepare)",
+            scaled(c["flops"]),
+            scaled(c["bytes"], "B"),
+            str(c["nodes"]),
+        ]
+        for path, c in costs["by_path"].items()
+    ]
+    head = ("model path", "FLOPs", "moved", "nodes")
+    title = f"Cost of {costs['graph']}, forward and backward, one microbatch, before fusion"
+    return f"{title}\n" + table(head, rows, right=(1, 2, 3))
+
+
+def _lines(data: dict[str, Any]) -> str:
+    rows = [
+        [
+            f"{c['file']}:{c['line']}" if c["line"] else "(compiler)",
+            scaled(c["flops"]),
+            scaled(c["bytes"], "B"),
+            str(c["nodes"]),
+        ]
+        for c in data["costs"]["by_line"]
+    ]
+    return "Cost by source line\n" + table(
+        ("line", "FLOPs", "moved", "nodes"), rows, right=(1, 2, 3)
+    )
+
+
+def _graphs(data: dict[str, Any]) -> str:
+    rows = [
+        [name, str(g["nodes"]), scaled(g["flops"]), scaled(g["bytes"], "B")]
+        for name, g in data["graphs"].items()
+    ]
+    return "Graphs\n" + table(("graph", "nodes", "FLOPs", "moved"), rows, right=(1, 2, 3))

@@ -1,0 +1,251 @@
+"""optimizer-groups: an optimizer with exceptions, and the selectors that say for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.suggest import did_you_mean
+from sexpgpu.forms.models import Parameter
+from sexpgpu.forms.optimizers import GroupForm, Optimizer
+from sexpgpu.forms.parse import (
+    FUNCTION,
+    LAMBDA,
+    LIST,
+    call,
+    here,
+    is_keyword,
+    is_name,
+    value_form,
+)
+from sexpgpu.lisp.calls import call as call_function
+from sexpgpu.lisp.calls import truth
+from sexpgpu.lisp.hostforms import Context, host_macro, quoted
+from sexpgpu.lisp.printer import prin1_text as print_value
+from sexpgpu.lisp.spans import car_span, span_of
+from sexpgpu.lisp.state import current_origin
+from sexpgpu.lisp.values import (
+    NIL,
+    TENSOR,
+    Cons,
+    Function,
+    String,
+    Symbol,
+    keyword,
+    lisp_list,
+    python_list,
+)
+
+Test = Callable[[Parameter], bool]
+
+
+@host_macro("optimizer-groups", "(optimizer (group name selector &key …)…)", layer=TENSOR)
+def optimizer_groups(form: Any, context: Context) -> Any:
+    """An optimizer with exceptions for some parameters; the first group that matches wins.
+
+    (group name selector :key value…) gives the matching parameters other hyperparameters of the
+    base, or `:optimizer o`; `:frozen t` trains them not at all; `:every n` updates them each n-th
+    step. Selectors: path globs ("**/b"; * is one segment, ** any), (rank n…), (dtype :f32…),
+    (tag :t…), (size > n), (and …), (or …), (not …), #'f or (lambda (p) …) of a property list with
+    :path :shape :rank :dtype :size :tags."""
+    if not isinstance(form.cdr, Cons):
+        raise context.error(codes.E_OPT_003, "optimizer-groups: an optimizer was expected")
+    groups: list[Any] = []
+    for clause in python_list(form.cdr.cdr):
+        parts = python_list(clause) if isinstance(clause, Cons) else []
+        if (
+            len(parts) < 3
+            or not (isinstance(parts[0], Symbol) and parts[0].name == "group")
+            or not is_name(parts[1])
+            or len(parts) % 2 == 0
+        ):
+            raise context.error(
+                codes.E_OPT_003,
+                "optimizer-groups: (group name selector :key value…) was expected",
+                at=span_of(clause),
+            )
+        keys: list[Any] = []
+        for key, value in zip(parts[3::2], parts[4::2], strict=True):
+            if not is_keyword(key):
+                raise context.error(
+                    codes.E_OPT_003,
+                    f"group {parts[1].name}: a key was expected, not {print_value(key)}",
+                    at=span_of(clause),
+                )
+            keys.extend((key, value_form(value)))
+        groups.append(
+            lisp_list(
+                [
+                    LIST,
+                    quoted(parts[1].name),
+                    _selector_form(parts[2], context, car_span(clause.cdr.cdr)),
+                    lisp_list([LIST, *keys]),
+                ]
+            )
+        )
+    return call(_groups, form.cdr.car, *groups)
+
+
+def _selector_form(form: Any, context: Context, place: Any) -> Any:
+    """The form whose value is a selector: a String, a Function, or a list (word . arguments)."""
+    if isinstance(form, String):
+        return form
+    if isinstance(form, Cons) and form.car in (LAMBDA, FUNCTION):
+        return form
+    if isinstance(form, Cons) and isinstance(form.car, Symbol):
+        word = form.car.name
+        if word in ("and", "or", "not"):
+            inner = [_selector_form(f, context, span_of(f) or place) for f in python_list(form.cdr)]
+            return lisp_list([LIST, quoted(word), *inner])
+        if word == "size":
+            operands = python_list(form.cdr)
+            if len(operands) == 2 and isinstance(operands[0], Symbol):
+                return lisp_list([LIST, quoted(word), quoted(operands[0].name), operands[1]])
+        if word in ("rank", "dtype", "tag"):
+            return lisp_list([LIST, quoted(word), *python_list(form.cdr)])
+    raise context.error(
+        codes.E_OPT_003,
+        f"{print_value(form)} is not a selector",
+        at=span_of(form) or place,
+        fix=did_you_mean(
+            form.car.name if isinstance(form, Cons) and isinstance(form.car, Symbol) else "",
+            ["rank", "dtype", "tag", "size", "and", "or", "not"],
+        ),
+    )
+
+
+# -- selectors --------------------------------------------------------------------------------
+
+
+def glob_matches(pattern: str, path: str) -> bool:
+    """Whether a path glob matches: `*` within one segment, `**` any number of segments."""
+    return _segments(pattern.split("/"), path.split("/"))
+
+
+def _segments(pattern: list[str], path: list[str]) -> bool:
+    if not pattern:
+        return not path
+    if pattern[0] == "**":
+        return any(_segments(pattern[1:], path[i:]) for i in range(len(path) + 1))
+    return bool(path) and _one(pattern[0], path[0]) and _segments(pattern[1:], path[1:])
+
+
+def _one(pattern: str, text: str) -> bool:
+    if "*" not in pattern:
+        return pattern == text
+    head, *middle, tail = pattern.split("*")
+    if not text.startswith(head) or not text.endswith(tail) or len(text) < len(head) + len(tail):
+        return False
+    at, end = len(head), len(text) - len(tail)
+    for part in middle:
+        found = text.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "=": lambda a, b: a == b,
+}
+
+
+def selector_test(selector: Any, aliases: dict[str, list[str]]) -> Test:
+    """The test that a selector's value stands for."""
+    if isinstance(selector, String):
+        pattern = selector.text
+
+        def by_path(p: Parameter) -> bool:
+            path = p.path or ""
+            return any(glob_matches(pattern, q) for q in (path, *aliases.get(path, ())))
+
+        return by_path
+    if isinstance(selector, Function):
+        return lambda p: truth(call_function(selector, describe(p)))
+    word, *arguments = python_list(selector)
+    if word in ("and", "or", "not"):
+        tests = [selector_test(a, aliases) for a in arguments]
+        if word == "and":
+            return lambda p: all(t(p) for t in tests)
+        if word == "or":
+            return lambda p: any(t(p) for t in tests)
+        return lambda p: not any(t(p) for t in tests)
+    if word == "rank":
+        return lambda p: len(p.shape) in arguments
+    if word == "size":
+        compare = _COMPARE.get(arguments[0])
+        if compare is None or not isinstance(arguments[1], int):
+            raise here(codes.E_OPT_003, "a size selector is (size > n), with < <= > >= or =")
+        return lambda p: compare(size(p.shape), arguments[1])
+    words = [a.name if is_keyword(a) else str(a) for a in arguments]
+    if word == "dtype":
+        return lambda p: p.dtype in words
+    return lambda p: any(tag in words for tag in p.tags)
+
+
+def size(shape: tuple[int, ...]) -> int:
+    n = 1
+    for extent in shape:
+        n *= extent
+    return n
+
+
+def describe(parameter: Parameter) -> Any:
+    """The property list that a selector function gets."""
+    return lisp_list(
+        [
+            keyword("path"), String(parameter.path or ""),
+            keyword("shape"), lisp_list(list(parameter.shape)),
+            keyword("rank"), len(parameter.shape),
+            keyword("dtype"), keyword(parameter.dtype),
+            keyword("size"), size(parameter.shape),
+            keyword("tags"), lisp_list([keyword(t) for t in parameter.tags]),
+        ]
+    )  # fmt: skip
+
+
+# -- what the expansion calls -----------------------------------------------------------------
+
+
+def _groups(base: Any, *groups: Any) -> Optimizer:
+    if not isinstance(base, Optimizer):
+        raise here(
+            codes.E_OPT_003,
+            f"optimizer-groups: an optimizer was expected, not {print_value(base)}",
+        )
+    made = base.with_values({})
+    exceptions: list[GroupForm] = []
+    for group in groups:
+        name, selector, keys = python_list(group)
+        items = python_list(keys)
+        options = {k.name: v for k, v in zip(items[::2], items[1::2], strict=True)}
+        if name == "default" or any(name == e.name for e in exceptions):
+            raise here(codes.E_OPT_003, f"two groups are called {name}")
+        frozen = options.pop("frozen", NIL) is not NIL
+        every = options.pop("every", 1)
+        if not isinstance(every, int) or every < 1:
+            raise here(codes.E_OPT_003, f"group {name}: :every takes a positive integer")
+        chosen = options.pop("optimizer", base)
+        if not isinstance(chosen, Optimizer):
+            raise here(
+                codes.E_OPT_003,
+                f"group {name}: :optimizer takes an optimizer, not {print_value(chosen)}",
+            )
+        exceptions.append(
+            GroupForm(
+                name,
+                selector,
+                None if frozen else chosen.with_values(options),
+                frozen,
+                every,
+                None,
+                current_origin(),
+            )
+        )
+    made.exceptions = tuple(exceptions)
+    return made

@@ -1,0 +1,437 @@
+"""defknob, defvariant, defsweep: what a run may vary, read before the file is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.model import Code, Diagnostic, Label, Note, SxError
+from sexpgpu.diagnostics.suggest import did_you_mean
+from sexpgpu.forms.parse import is_keyword, is_list, is_name
+from sexpgpu.lisp.hostforms import Context, host_macro, quoted
+from sexpgpu.lisp.printer import prin1_text as print_value
+from sexpgpu.lisp.spans import car_span, span_of
+from sexpgpu.lisp.values import CL, NIL, TENSOR, Cons, String, Symbol, T, lisp_list, python_list
+from sexpgpu.source import Span
+
+KINDS = "a number, string, keyword, t, nil or a list of those"
+
+
+class Knob:
+    """A declared knob, with the value that the selection gave it and where that came from."""
+
+    __slots__ = (
+        "choices",
+        "default",
+        "doc",
+        "maximum",
+        "minimum",
+        "name",
+        "source",
+        "span",
+        "value",
+    )
+
+    def __init__(self, name: str, default: Any, span: Span | None) -> None:
+        self.name = name
+        self.default = default
+        self.value = default
+        self.source = "default"
+        self.span = span
+        self.doc = ""
+        self.minimum: Any = None
+        self.maximum: Any = None
+        self.choices: list[Any] | None = None
+
+
+class Variant:
+    """A named set of knob values."""
+
+    __slots__ = ("doc", "name", "span", "values")
+
+    def __init__(self, name: str, doc: str, span: Span | None) -> None:
+        self.name = name
+        self.doc = doc
+        self.span = span
+        self.values: dict[str, tuple[Any, Span | None]] = {}
+
+
+class Sweep:
+    """A declared sweep: its clauses as read (`sexpgpu variants` shows them)."""
+
+    __slots__ = ("clauses", "name", "span")
+
+    def __init__(self, name: str, clauses: list[Any], span: Span | None) -> None:
+        self.name = name
+        self.clauses = clauses
+        self.span = span
+
+
+class Declarations:
+    """All that a file declares as variable."""
+
+    __slots__ = ("knobs", "sweeps", "variants")
+
+    def __init__(self) -> None:
+        self.knobs: dict[str, Knob] = {}
+        self.variants: dict[str, Variant] = {}
+        self.sweeps: dict[str, Sweep] = {}
+
+
+class Selection:
+    """The declarations with a selection applied. `overrides` are seed and steps given by --set
+    where no such knob is declared."""
+
+    __slots__ = ("declarations", "overrides", "variants")
+
+    def __init__(self, declarations: Declarations) -> None:
+        self.declarations = declarations
+        self.variants: list[str] = []
+        self.overrides: dict[str, int] = {}
+
+    @property
+    def knobs(self) -> dict[str, Knob]:
+        return self.declarations.knobs
+
+    def manifest(self) -> dict[str, Any]:
+        """The selection as JSON data: variants, and each knob's value with its source."""
+        return {
+            "variants": list(self.variants),
+            "knobs": {
+                k.name: {"value": plain(k.value), "source": k.source} for k in self.knobs.values()
+            },
+            "overrides": dict(self.overrides),
+        }
+
+
+def plain(value: Any) -> Any:
+    """A literal value as JSON data (keywords and symbols as their printed text)."""
+    if isinstance(value, String):
+        return value.text
+    if value is NIL:
+        return None
+    if value is T:
+        return True
+    if isinstance(value, Cons):
+        return [plain(v) for v in python_list(value)]
+    if isinstance(value, Fraction):
+        return float(value)
+    if isinstance(value, int | float):
+        return value
+    return print_value(value)
+
+
+def is_literal(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int | float | Fraction | String) or is_keyword(value):
+        return True
+    if value is T or value is NIL:
+        return True
+    return is_list(value) and all(is_literal(v) for v in python_list(value))
+
+
+def same_kind(default: Any, value: Any) -> bool:
+    """Whether a value is of a knob's kind: that of its default; an integer passes for a float."""
+    if default is NIL or default is T:
+        return value is NIL or value is T or default is NIL
+    if isinstance(default, float | Fraction):
+        return isinstance(value, int | float | Fraction)
+    if isinstance(default, int):
+        return isinstance(value, int)
+    if isinstance(default, String):
+        return isinstance(value, String)
+    if is_keyword(default):
+        return is_keyword(value)
+    return is_list(value)
+
+
+def equal(a: Any, b: Any) -> bool:
+    if isinstance(a, String) and isinstance(b, String):
+        return a.text == b.text
+    if is_list(a) and is_list(b):
+        xs, ys = python_list(a), python_list(b)
+        return len(xs) == len(ys) and all(equal(x, y) for x, y in zip(xs, ys, strict=True))
+    return type(a) is type(b) and a == b
+
+
+def _error(
+    code: Code, headline: str, span: Span | None, fix: str | None = None, notes: Sequence[Note] = ()
+) -> SxError:
+    return SxError(Diagnostic(code, headline, [Label(span)] if span else [], notes, fix))
+
+
+def scan(forms: Iterable[Any]) -> tuple[Declarations, list[Diagnostic]]:
+    """The declarations among a file's top-level forms, and what is wrong with them."""
+    found = Declarations()
+    problems: list[Diagnostic] = []
+    for form in forms:
+        if not isinstance(form, Cons) or not isinstance(form.car, Symbol):
+            continue
+        reader = _READERS.get(form.car.name)
+        if reader is not None and form.car.module is TENSOR:
+            try:
+                reader(form, found)
+            except SxError as error:
+                problems.extend(error.diagnostics)
+    for variant in found.variants.values():
+        try:
+            _check_variant(variant, found)
+        except SxError as error:
+            problems.extend(error.diagnostics)
+    return found, problems
+
+
+def _name(form: Any, what: str) -> tuple[Symbol, Span | None]:
+    if not isinstance(form.cdr, Cons) or not is_name(form.cdr.car):
+        raise _error(
+            codes.E_KNOB_001,
+            f"{what}: a name was expected",
+            span_of(form),
+            f"write ({what} name …)",
+        )
+    return form.cdr.car, car_span(form.cdr) or span_of(form)
+
+
+def _read_knob(form: Any, found: Declarations) -> None:
+    if isinstance(form.cdr, Cons) and isinstance(form.cdr.car, Symbol):
+        symbol = form.cdr.car
+        if symbol.constant or symbol.special:
+            raise _error(
+                codes.E_KNOB_004,
+                f"{symbol.name} is a constant or special variable of the language: no knob's name",
+                car_span(form.cdr),
+            )
+    symbol, place = _name(form, "defknob")
+    if symbol.name in found.knobs:
+        first = found.knobs[symbol.name].span
+        raise _error(
+            codes.E_KNOB_004,
+            f"the knob {symbol.name} is declared twice",
+            place,
+            notes=[Note("the first is here", first)] if first else (),
+        )
+    rest = form.cdr.cdr
+    if not isinstance(rest, Cons):
+        raise _error(
+            codes.E_KNOB_001, f"the knob {symbol.name} has no default value", span_of(form)
+        )
+    if not is_literal(rest.car):
+        raise _error(
+            codes.E_KNOB_001,
+            f"the default of the knob {symbol.name} is not a literal value",
+            car_span(rest) or span_of(form),
+            f"write {KINDS}: knobs are read before anything is evaluated",
+        )
+    knob = Knob(symbol.name, rest.car, place)
+    at = rest.cdr
+    keys = ("doc", "min", "max", "choices")
+    while at is not NIL:
+        key, where = at.car, car_span(at) or span_of(form)
+        if not is_keyword(key) or key.name not in keys:
+            raise _error(
+                codes.E_RUN_002,
+                f"defknob has no key {print_value(key)}",
+                where,
+                did_you_mean(print_value(key), [f":{k}" for k in keys]),
+            )
+        if not isinstance(at.cdr, Cons) or not is_literal(at.cdr.car):
+            raise _error(codes.E_KNOB_001, f"defknob: :{key.name} takes a literal value", where)
+        value = at.cdr.car
+        if key.name == "doc":
+            knob.doc = value.text if isinstance(value, String) else ""
+        elif key.name == "choices":
+            if not is_list(value) or value is NIL:
+                raise _error(codes.E_KNOB_001, "defknob: :choices takes a list of values", where)
+            knob.choices = python_list(value)
+        else:
+            if isinstance(value, Symbol | String | Cons):
+                raise _error(codes.E_KNOB_001, f"defknob: :{key.name} takes a number", where)
+            setattr(knob, "minimum" if key.name == "min" else "maximum", value)
+        at = at.cdr.cdr
+    check_value(knob, knob.default, place)
+    found.knobs[symbol.name] = knob
+
+
+def _read_variant(form: Any, found: Declarations) -> None:
+    symbol, place = _name(form, "defvariant")
+    if symbol.name in found.variants:
+        raise _error(codes.E_KNOB_004, f"the variant {symbol.name} is declared twice", place)
+    rest = form.cdr.cdr
+    doc = ""
+    if isinstance(rest, Cons) and isinstance(rest.car, String):
+        doc, rest = rest.car.text, rest.cdr
+    variant = Variant(symbol.name, doc, place)
+    while isinstance(rest, Cons):
+        pair = rest.car
+        if (
+            not is_list(pair)
+            or len(items := python_list(pair)) != 2
+            or not is_name(items[0])
+            or not is_literal(items[1])
+        ):
+            raise _error(
+                codes.E_KNOB_001,
+                f"defvariant {symbol.name}: (knob value) was expected, with a literal value",
+                car_span(rest) or span_of(form),
+            )
+        variant.values[items[0].name] = (items[1], span_of(pair))
+        rest = rest.cdr
+    found.variants[symbol.name] = variant
+
+
+def _read_sweep(form: Any, found: Declarations) -> None:
+    symbol, place = _name(form, "defsweep")
+    if symbol.name in found.sweeps:
+        raise _error(codes.E_KNOB_004, f"the sweep {symbol.name} is declared twice", place)
+    clauses = python_list(form.cdr.cdr) if is_list(form.cdr.cdr) else []
+    for clause in clauses:
+        if not isinstance(clause, Cons) or not is_keyword(clause.car):
+            raise _error(
+                codes.E_KNOB_001,
+                f"defsweep {symbol.name}: a clause such as (:grid (knob value…)) was expected",
+                span_of(clause) or span_of(form),
+            )
+        for entry in python_list(clause.cdr) if clause.car.name != "random" else []:
+            if isinstance(entry, Cons) and isinstance(entry.car, Symbol):
+                name = entry.car.name
+                if name not in found.knobs and name not in ("seed", "steps"):
+                    raise unknown_knob(name, found, span_of(entry))
+    found.sweeps[symbol.name] = Sweep(symbol.name, clauses, place)
+
+
+_READERS = {"defknob": _read_knob, "defvariant": _read_variant, "defsweep": _read_sweep}
+
+
+def unknown_knob(name: str, found: Declarations, span: Span | None) -> SxError:
+    return _error(
+        codes.E_KNOB_002,
+        f"no knob is called {name}",
+        span,
+        did_you_mean(name, found.knobs)
+        or (f"the knobs are {' '.join(found.knobs)}" if found.knobs else "the file declares none"),
+    )
+
+
+def check_value(knob: Knob, value: Any, span: Span | None) -> None:
+    """Raise E-KNOB-003 unless the value may be the knob's."""
+    shown = print_value(value)
+    notes = (
+        [Note("the knob is declared here", knob.span)] if knob.span and knob.span != span else []
+    )
+    if not same_kind(knob.default, value):
+        raise _error(
+            codes.E_KNOB_003,
+            f"{shown} is not of the kind of the knob {knob.name}, whose default is "
+            f"{print_value(knob.default)}",
+            span or knob.span,
+            notes=notes,
+        )
+    number = isinstance(value, int | float | Fraction)
+    if knob.minimum is not None and (not number or value < knob.minimum):
+        raise _error(
+            codes.E_KNOB_003,
+            f"{shown} is below the least value of the knob {knob.name}, "
+            f"{print_value(knob.minimum)}",
+            span or knob.span,
+            notes=notes,
+        )
+    if knob.maximum is not None and (not number or value > knob.maximum):
+        raise _error(
+            codes.E_KNOB_003,
+            f"{shown} is above the greatest value of the knob {knob.name}, "
+            f"{print_value(knob.maximum)}",
+            span or knob.span,
+            notes=notes,
+        )
+    if knob.choices is not None and not any(equal(value, c) for c in knob.choices):
+        raise _error(
+            codes.E_KNOB_003,
+            f"{shown} is not among the choices of the knob {knob.name}",
+            span or knob.span,
+            "choose one of " + " ".join(print_value(c) for c in knob.choices),
+            notes,
+        )
+
+
+def _check_variant(variant: Variant, found: Declarations) -> None:
+    for name, (value, span) in variant.values.items():
+        if name not in found.knobs:
+            raise unknown_knob(name, found, span or variant.span)
+        check_value(found.knobs[name], value, span or variant.span)
+
+
+def select(
+    declarations: Declarations, variants: Sequence[str], settings: Sequence[tuple[str, Any]]
+) -> Selection:
+    """Apply variants in order, then settings (knob name, value); settings win."""
+    selection = Selection(declarations)
+    for name in variants:
+        variant = declarations.variants.get(name)
+        if variant is None:
+            raise _error(
+                codes.E_KNOB_002,
+                f"no variant is called {name}",
+                None,
+                did_you_mean(name, declarations.variants)
+                or ("the variants are " + " ".join(declarations.variants)
+                    if declarations.variants else "the file declares none"),
+            )  # fmt: skip
+        selection.variants.append(name)
+        for knob_name, (value, _) in variant.values.items():
+            knob = declarations.knobs[knob_name]
+            knob.value, knob.source = _as_kind(knob, value), f"variant {name}"
+    for name, value in settings:
+        knob = declarations.knobs.get(name)
+        if knob is None:
+            if name in ("seed", "steps"):
+                if not isinstance(value, int) or value < (0 if name == "seed" else 1):
+                    raise _error(
+                        codes.E_KNOB_003, f"{name} takes an integer, not {print_value(value)}", None
+                    )
+                selection.overrides[name] = value
+                continue
+            raise unknown_knob(name, declarations, None)
+        check_value(knob, value, None)
+        knob.value, knob.source = _as_kind(knob, value), "--set"
+    return selection
+
+
+def _as_kind(knob: Knob, value: Any) -> Any:
+    return float(value) if isinstance(knob.default, float) else value
+
+
+@host_macro("defknob", "(name default &key doc min max choices)", layer=TENSOR, top_level=True)
+def defknob(form: Any, context: Context) -> Any:
+    """Declare a knob: a named literal value that `--set` and variants may change.
+
+    It is read before the file is evaluated, and is a constant everywhere in it."""
+    from sexpgpu.forms.experiment import current
+
+    name = form.cdr.car
+    knob = current().selection.knobs.get(name.name)
+    if knob is None or knob.span is None or knob.span.source is not _source_of(context):
+        raise context.error(
+            codes.E_KNOB_001,
+            f"the knob {name.name} was not seen before evaluation",
+            fix="write it at the top level of the run file, not under #+ or #- nor in a macro",
+        )
+    return lisp_list([CL.own("define-symbol-macro"), name, quoted(knob.value)])
+
+
+def _source_of(context: Context) -> Any:
+    return context.span.source if context.span else None
+
+
+@host_macro("defvariant", "(name [doc] (knob value)…)", layer=TENSOR, top_level=True)
+def defvariant(form: Any, context: Context) -> Any:
+    """Name a set of knob values, selected with `--variant NAME`."""
+    return quoted(form.cdr.car)
+
+
+@host_macro("defsweep", "(name clause…)", layer=TENSOR, top_level=True)
+def defsweep(form: Any, context: Context) -> Any:
+    """Declare a sweep over knobs; `sexpgpu variants` lists its points."""
+    return quoted(form.cdr.car)

@@ -1,0 +1,179 @@
+"""Reading the keyword arguments and shapes of def-forms.
+
+One rule for all of them: values are evaluated; a list that begins with a keyword is a property
+list whose values are evaluated; names of loaders, passes and stages are not evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
+from sexpgpu.diagnostics.suggest import did_you_mean
+from sexpgpu.lisp.hostforms import CALL_HOST, Context, quoted
+from sexpgpu.lisp.printer import prin1_text as print_value
+from sexpgpu.lisp.spans import car_span
+from sexpgpu.lisp.state import current_origin
+from sexpgpu.lisp.values import (
+    CL,
+    KEYWORD,
+    NIL,
+    Cons,
+    String,
+    Symbol,
+    Vector,
+    lisp_list,
+    python_list,
+)
+
+LIST = CL.own("list")
+LAMBDA = CL.own("lambda")
+LET = CL.own("let")
+PROGN = CL.own("progn")
+IF = CL.own("if")
+FUNCTION = CL.own("function")
+
+
+def call(function: Callable[..., Any], *forms: Any) -> Any:
+    """The form that calls a Python function with the values of the forms."""
+    return lisp_list([CALL_HOST, quoted(function), *forms])
+
+
+def is_keyword(value: Any) -> bool:
+    return isinstance(value, Symbol) and value.module is KEYWORD
+
+
+def is_name(value: Any) -> bool:
+    """A symbol that names something: not nil, t or a keyword."""
+    return isinstance(value, Symbol) and not value.constant
+
+
+def keyword_forms(
+    rest: Any, allowed: Iterable[str], context: Context, form_name: str
+) -> dict[str, tuple[Any, Any]]:
+    """{key: (value form, place)} of `:key value…`. Unknown and repeated keys are errors."""
+    allowed = tuple(allowed)
+    found: dict[str, tuple[Any, Any]] = {}
+    at = rest
+    while at is not NIL:
+        key = at.car
+        place = car_span(at)
+        if not is_keyword(key):
+            raise context.error(
+                codes.E_RUN_005,
+                f"{form_name}: a key such as :{allowed[0]} was expected, not {print_value(key)}",
+                at=place,
+            )
+        if key.name not in allowed:
+            raise context.error(
+                codes.E_RUN_002,
+                f"{form_name} has no key :{key.name}",
+                at=place,
+                fix=did_you_mean(f":{key.name}", [f":{k}" for k in allowed])
+                or "the keys are " + " ".join(f":{k}" for k in allowed),
+            )
+        if key.name in found:
+            raise context.error(
+                codes.E_RUN_002, f"{form_name}: :{key.name} is given twice", at=place
+            )
+        if not isinstance(at.cdr, Cons):
+            raise context.error(codes.E_RUN_005, f"{form_name}: :{key.name} has no value", at=place)
+        found[key.name] = (at.cdr.car, car_span(at.cdr) or place)
+        at = at.cdr.cdr
+    return found
+
+
+def value_form(form: Any) -> Any:
+    """The form that gives a key's value: a property list becomes a list of its values."""
+    if isinstance(form, Cons) and is_keyword(form.car):
+        items = python_list(form) if _is_proper(form) else [form]
+        return lisp_list([LIST, *[x if is_keyword(x) else value_form(x) for x in items]])
+    return form
+
+
+def name_form(form: Any) -> Any:
+    """The form that gives an unevaluated name, or list of names."""
+    return quoted(form)
+
+
+def shape_form(form: Any) -> Any:
+    """The form of a shape position: its value is a Lisp list of integers."""
+    if isinstance(form, Cons):
+        return call(splice_shape, *python_list(form))
+    if form is NIL:
+        return NIL
+    return call(check_shape, form)
+
+
+def splice_shape(*items: Any) -> Any:
+    """The elements of a shape; an element that is a list stands for its own elements."""
+    result: list[Any] = []
+    for item in items:
+        if isinstance(item, Cons) or item is NIL:
+            result.extend(python_list(item))
+        elif isinstance(item, Vector):
+            result.extend(item.items)
+        else:
+            result.append(item)
+    return lisp_list(result)
+
+
+def check_shape(value: Any) -> Any:
+    """A whole shape given by a symbol: a list or vector of integers, or one integer."""
+    if isinstance(value, Vector):
+        return lisp_list(value.items)
+    if isinstance(value, int):
+        return lisp_list([value])
+    return value
+
+
+def shape_of(value: Any, what: str, minimum: int = 0) -> tuple[int, ...]:
+    """A Lisp list of integers as a tuple; otherwise E-PARAM-004 at the call being made."""
+    items = python_list(value) if _is_proper(value) else None
+    if items is None or not all(isinstance(n, int) and n >= minimum for n in items):
+        raise here(
+            codes.E_PARAM_004,
+            f"{what}: a shape is a list of integers from {minimum} up, not {print_value(value)}",
+        )
+    return tuple(items)
+
+
+def here(code: Any, headline: str, fix: str | None = None, label: str = "") -> SxError:
+    """An SxError at the call being made."""
+    from sexpgpu.diagnostics.model import located
+
+    labels, notes = located(current_origin(), label)
+    return SxError(Diagnostic(code, headline, labels, notes, fix))
+
+
+def at_place(code: Any, headline: str, place: Any, fix: str | None = None) -> SxError:
+    """An SxError at a span that may be missing."""
+    return SxError(Diagnostic(code, headline, [Label(place)] if place else [], (), fix))
+
+
+def _is_proper(value: Any) -> bool:
+    while isinstance(value, Cons):
+        value = value.cdr
+    return value is NIL
+
+
+def is_list(value: Any) -> bool:
+    """A proper Lisp list."""
+    return (value is NIL or isinstance(value, Cons)) and _is_proper(value)
+
+
+def property_dict(value: Any) -> dict[str, Any] | None:
+    """A property list as a dict, or None when the value is not one."""
+    if not is_list(value):
+        return None
+    items = python_list(value)
+    if len(items) % 2 or not all(is_keyword(k) for k in items[::2]):
+        return None
+    return {k.name: v for k, v in zip(items[::2], items[1::2], strict=True)}
+
+
+def text_of(value: Any) -> str | None:
+    """The text of a string, else None."""
+    return value.text if isinstance(value, String) else None

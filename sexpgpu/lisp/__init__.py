@@ -1,0 +1,1 @@
+"""The Common Lisp of sexpgpu files: values, evaluator, builtins. Knows nothing of tensors."""

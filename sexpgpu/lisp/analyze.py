@@ -1,0 +1,242 @@
+"""The analyser: forms to nodes. Special forms are in tables, filled by lisp/special.py and kin.
+
+`AT` is where the analysis is: the place of the form at hand, and the macro expansions around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sexpgpu.lisp.callnodes import CallFixed, CallGlobal, CallLocal, CallValue
+from sexpgpu.lisp.errors import LispError, program_error
+from sexpgpu.lisp.hostforms import Operator
+from sexpgpu.lisp.nodes import Constant, GlobalRef, LocalRef, Node, progn
+from sexpgpu.lisp.scope import DYNAMIC, LocalMacro, Scope, SymbolMacro, Var
+from sexpgpu.lisp.state import STATE, Site, limit
+from sexpgpu.lisp.values import CL, NIL, UNBOUND, Cons, Function, SrcCons, Symbol
+from sexpgpu.reader.printer import brief
+from sexpgpu.source import Span
+
+Tails = tuple[Any, ...]
+Analyzer = Callable[[Any, Scope, Tails], Node]
+
+SPECIAL: dict[Symbol, Analyzer] = {}  # CL's special operators
+NATIVE: dict[Symbol, Analyzer] = {}  # macros of CL that are analysed directly
+INLINE: dict[Symbol, Callable[[list[Node], Site], Node | None]] = {}  # functions done in place
+
+
+class _At:
+    """Where the analysis is."""
+
+    __slots__ = ("depth", "expansions", "lazy", "place")
+
+    def __init__(self) -> None:
+        self.place: tuple[Any, ...] | None = None
+        self.expansions: tuple[tuple[str, Span | None], ...] = ()
+        self.depth = 0  # nested macro expansions
+        self.lazy = False  # functions at top level are analysed when first called
+
+
+AT = _At()
+
+
+def special(name: str) -> Callable[[Analyzer], Analyzer]:
+    """Declare the analyser of a special operator."""
+
+    def declare(analyzer: Analyzer) -> Analyzer:
+        SPECIAL[CL.own(name)] = analyzer
+        return analyzer
+
+    return declare
+
+
+def native(name: str) -> Callable[[Analyzer], Analyzer]:
+    """Declare the direct analyser of a CL macro (lisp/expanders.py has its expansion)."""
+
+    def declare(analyzer: Analyzer) -> Analyzer:
+        NATIVE[CL.own(name)] = analyzer
+        return analyzer
+
+    return declare
+
+
+def site_here() -> Site:
+    """The site of the form at hand."""
+    return Site(AT.place, AT.expansions)
+
+
+def malformed(message: str, form: Any = None) -> LispError:
+    """The program-error of a malformed special form or macro call."""
+    place = form.place if type(form) is SrcCons else AT.place
+    return program_error(message, Site(place, AT.expansions), code="form")
+
+
+def parts(form: Any, low: int, high: int | None, usage: str) -> list[Any]:
+    """The subforms after the operator, their number checked."""
+    result: list[Any] = []
+    at = form.cdr
+    while isinstance(at, Cons):
+        result.append(at.car)
+        at = at.cdr
+    if at is not NIL or len(result) < low or (high is not None and len(result) > high):
+        raise malformed(f"malformed {brief(form.car)}: write {usage}", form)
+    return result
+
+
+# ---------------------------------------------------------------- forms
+
+
+def analyze(form: Any, scope: Scope, tails: Tails = ()) -> Node:
+    """The node of a form."""
+    kind = type(form)
+    if kind is SrcCons:
+        saved = AT.place
+        AT.place = form.place
+        try:
+            return _analyze_cons(form, scope, tails)
+        finally:
+            AT.place = saved
+    if kind is Symbol:
+        return variable(form, scope)
+    if kind is Cons:
+        return _analyze_cons(form, scope, tails)
+    return Constant(form)
+
+
+def analyze_car(cell: Any, scope: Scope, tails: Tails = ()) -> Node:
+    """The node of a cons's car; an atom's own place is used for its errors."""
+    form = cell.car
+    if type(form) is Symbol and type(cell) is SrcCons and cell.place[3] >= 0:
+        saved = AT.place
+        place = cell.place
+        AT.place = (place[0], place[3], place[4])
+        try:
+            return variable(form, scope)
+        finally:
+            AT.place = saved
+    return analyze(form, scope, tails)
+
+
+def arguments(cells: Any, scope: Scope, form: Any) -> list[Node]:
+    """The nodes of a call's arguments."""
+    result: list[Node] = []
+    while isinstance(cells, Cons):
+        result.append(analyze_car(cells, scope))
+        cells = cells.cdr
+    if cells is not NIL:
+        raise malformed(f"the call of {brief(form.car)} is a dotted list", form)
+    return result
+
+
+def body(cells: Any, scope: Scope, tails: Tails = ()) -> Node:
+    """The node of a body's forms."""
+    nodes: list[Node] = []
+    while isinstance(cells, Cons):
+        rest = cells.cdr
+        nodes.append(analyze_car(cells, scope, tails if rest is NIL else ()))
+        cells = rest
+    if cells is not NIL:
+        raise malformed("a body is a dotted list")
+    return progn(nodes)
+
+
+def variable(symbol: Symbol, scope: Scope) -> Node:
+    """The node of a variable."""
+    found = scope.variable(symbol)
+    if type(found) is Var:
+        level = scope.level
+        found.used = True
+        if level is not found.level:
+            found.captured = True
+        return LocalRef(found)
+    if type(found) is SymbolMacro:
+        return analyze(found.expansion, scope)
+    if symbol.constant and symbol.value is not UNBOUND:
+        return Constant(symbol.value)
+    if found is not DYNAMIC and symbol.symbol_macro is not UNBOUND:
+        return analyze(symbol.symbol_macro, scope)
+    return GlobalRef(symbol, site_here(), None if symbol.special else scope)
+
+
+def _analyze_cons(form: Any, scope: Scope, tails: Tails) -> Node:
+    head = form.car
+    kind = type(head)
+    if kind is Symbol:
+        found = SPECIAL.get(head) or NATIVE.get(head)
+        if found is not None:
+            return found(form, scope, tails)
+        local = scope.function(head)
+        if local is not None:
+            if type(local) is LocalMacro:
+                return expand_call(form, local.function, head.name, scope, tails)
+            local.var.touch(scope.level)
+            return CallLocal(local, arguments(form.cdr, scope, form), site_here())
+        if head.macro is not None:
+            return expand_call(form, head.macro, head.name, scope, tails)
+        nodes = arguments(form.cdr, scope, form)
+        inline = INLINE.get(head)
+        if inline is not None:
+            made = inline(nodes, site_here())
+            if made is not None:
+                return made
+        function = head.function
+        if function is not None and head.module is CL:
+            return CallFixed(function, nodes, site_here())
+        session = STATE.session
+        site = site_here()
+        if function is None and session is not None:
+            session.note_call(head, site)
+        return CallGlobal(head, nodes, site)
+    if isinstance(head, Function):
+        return CallFixed(head, arguments(form.cdr, scope, form), site_here())
+    if kind is Operator:
+        return head.analyze(form, scope, tails)
+    if isinstance(head, Cons) and isinstance(head.car, Symbol) and head.car.name == "lambda":
+        function_node = analyze(head, scope)
+        return CallValue(function_node, arguments(form.cdr, scope, form), site_here())
+    raise malformed(f"{brief(head)} is not a function name", form)
+
+
+def expand_call(form: Any, macro: Function, name: str, scope: Scope, tails: Tails) -> Node:
+    """Expand a macro call and analyse its expansion."""
+    saved = AT.expansions
+    expansion = expand_once(form, macro, scope)
+    place = AT.place
+    use = Span(place[0], place[1], place[2]) if place is not None else None
+    AT.expansions = ((name, use), *saved)
+    AT.depth += 1
+    try:
+        if AT.depth > STATE.limits.expansions:
+            raise limit("expansion", STATE.limits.expansions)
+        return analyze(expansion, scope, tails)
+    finally:
+        AT.depth -= 1
+        AT.expansions = saved
+
+
+def expand_once(form: Any, macro: Function, scope: Any) -> Any:
+    """The expansion of a macro call, once. Errors of the macro point at its use."""
+    STATE.site = site = site_here()
+    STATE.charge(1)
+    try:
+        return macro.call(form, scope)
+    except LispError as error:
+        error.uses.append((macro.name, site))
+        raise
+
+
+def run_node(node: Node) -> Any:
+    """Evaluate an analysed top-level form."""
+    from sexpgpu.lisp.scope import Frame
+
+    frame = Frame()
+    run = node.emit(frame)
+    return run([None] * frame.size)
+
+
+def evaluate(form: Any, scope: Scope | None = None) -> Any:
+    """Evaluate a form in the null lexical environment: its value, or an MV."""
+    from sexpgpu.lisp.special import evaluate_top_level
+
+    return evaluate_top_level(form, scope)

@@ -1,0 +1,81 @@
+"""Evaluation of single forms, each in a fresh environment, for the conformance protocol.
+
+    {"values": ["printed", …]}
+    {"error": {"code": "E-…", "message": "…", "condition": ["type-error", "error", …]}}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sexpgpu.diagnostics.model import Diagnostic, SxError
+from sexpgpu.lisp.calls import values_list
+from sexpgpu.lisp.conditions import precedence
+from sexpgpu.lisp.control import CATCH_TAGS
+from sexpgpu.lisp.errors import LimitError, LispError
+from sexpgpu.lisp.journal import Journal, activate
+from sexpgpu.lisp.session import Session
+from sexpgpu.lisp.state import STATE, Limits
+from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
+from sexpgpu.source import Source
+
+BATCH_LIMITS = Limits(fuel=20_000_000, seconds=8.0)
+
+
+class Batch:
+    """An evaluator of forms that do not see each other. Use within one thread."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or BATCH_LIMITS
+        self.session = Session(self.limits)
+
+    def evaluate(self, text: str) -> dict[str, Any]:
+        """The answer for one form, on a thread with a big stack."""
+        return self.session.run(lambda: self.answer(text))
+
+    def answer(self, text: str) -> dict[str, Any]:
+        """The answer for one form. The caller runs it under `session.run`, so that a stream of
+        forms needs one thread."""
+        session = self.session
+        journal = Journal()
+        outer = activate(journal)
+        session.diagnostics.clear()
+        STATE.reset(self.limits)
+        CATCH_TAGS.clear()
+        module = session.new_module("<form>")
+        saved = STATE.module
+        STATE.module = module
+        try:
+            return {"values": self._values(text, module)}
+        except LispError as error:
+            answer = self._error(session.report(error))
+            answer["error"]["condition"] = precedence(error.condition)
+            return answer
+        except (LimitError, ReadFailure, TooDeep) as error:
+            return self._error(session.report(error))
+        except SxError as error:
+            return self._error(error.diagnostics[0])
+        except RecursionError:
+            return self._error(session.report(LimitError("depth", STATE.depth)))
+        finally:
+            STATE.module = saved
+            STATE.stack.clear()
+            journal.swap()
+            activate(outer)
+
+    def _values(self, text: str, module: Any) -> list[str]:
+        from sexpgpu.lisp.printer import prin1_text
+        from sexpgpu.lisp.special import evaluate_top_level
+
+        session = self.session
+        reader = Reader(
+            Source("<form>", text), module, session.features, nesting=self.limits.nesting
+        )
+        result: list[Any] = []
+        while (form := reader.read()) is not END:
+            result = values_list(evaluate_top_level(form))
+        return [prin1_text(value) for value in result]
+
+    @staticmethod
+    def _error(diagnostic: Diagnostic) -> dict[str, Any]:
+        return {"error": {"code": diagnostic.code.id, "message": diagnostic.headline}}

@@ -1,0 +1,75 @@
+"""Sorting and merging: an own merge sort, because Lisp predicates must not run inside Python's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sexpgpu.lisp.builtins.designators import (
+    binary,
+    key_function,
+    new_list,
+    sequence_items,
+    store_items,
+    true,
+)
+from sexpgpu.lisp.builtins.sequence_types import sequence_builder
+from sexpgpu.lisp.registry import builtin
+from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.values import NIL, Cons
+
+Keyed = tuple[Any, Any]  # (key, element)
+
+
+def _merged(left: list[Keyed], right: list[Keyed], less: Any) -> list[Keyed]:
+    """Two sorted runs as one; of equal elements those of the left come first."""
+    result: list[Keyed] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if true(less(right[j][0], left[i][0])):
+            result.append(right[j])
+            j += 1
+        else:
+            result.append(left[i])
+            i += 1
+    result += left[i:]
+    result += right[j:]
+    return result
+
+
+def merge_sort(items: list[Any], predicate: Any, key: Any) -> list[Any]:
+    """The items in order, stably; each key is computed once."""
+    less = binary(predicate)
+    get = key_function(key)
+    runs: list[list[Keyed]] = [[(item if get is None else get(item), item)] for item in items]
+    while len(runs) > 1:
+        STATE.charge(len(items))
+        paired = [
+            _merged(runs[at], runs[at + 1], less) if at + 1 < len(runs) else runs[at]
+            for at in range(0, len(runs), 2)
+        ]
+        runs = paired
+    return [item for _, item in runs[0]] if runs else []
+
+
+def _sort(sequence: Any, predicate: Any, key: Any = None) -> Any:
+    """SEQUENCE in the order of PREDICATE, stably; vectors in place. Use the result."""
+    items = merge_sort(sequence_items(sequence), predicate, key)
+    if isinstance(sequence, Cons) or sequence is NIL:
+        return new_list(items)
+    return store_items(sequence, items)
+
+
+builtin("sort", "(sequence predicate &key key)")(_sort)
+builtin("stable-sort", "(sequence predicate &key key)")(_sort)
+
+
+@builtin("merge", "(result-type sequence-1 sequence-2 predicate &key key)")
+def merge(result_type: Any, first: Any, second: Any, predicate: Any, key: Any = None) -> Any:
+    """Two sorted sequences merged into one of RESULT-TYPE, stably."""
+    build = sequence_builder(result_type)
+    get = key_function(key)
+    left, right = (
+        [(item if get is None else get(item), item) for item in sequence_items(sequence)]
+        for sequence in (first, second)
+    )
+    return build([item for _, item in _merged(left, right, binary(predicate))])

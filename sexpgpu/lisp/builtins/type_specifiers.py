@@ -1,0 +1,471 @@
+"""Type specifiers: parsing them, and turning one into a test of values.
+
+Structure types, deftype expanders and the names of Foreign kinds are looked up here; condition
+types are asked of lisp.conditions. Knows nothing of subtypep (type_sets) or coerce (types).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from sexpgpu.lisp.builtins.equality import eql
+from sexpgpu.lisp.calls import call
+from sexpgpu.lisp.conditions import condition_type, is_condition_type
+from sexpgpu.lisp.errors import simple_error, undefined_function
+from sexpgpu.lisp.values import (
+    CL,
+    KEYWORD,
+    NIL,
+    PRELUDE,
+    TENSOR,
+    Char,
+    Condition,
+    Cons,
+    Foreign,
+    Function,
+    Module,
+    String,
+    Structure,
+    StructureType,
+    Symbol,
+    T,
+    Vector,
+    lisp_list,
+)
+
+Test = Callable[[Any], bool]
+
+FIXNUM_HIGH = (1 << 62) - 1
+FIXNUM_LOW = -(1 << 62)
+STAR = CL.own("*")
+
+# What deftype and defstruct define, by the type's name.
+DEFINED_TYPES: dict[Symbol, Callable[..., Any]] = {}  # arguments' forms -> the expansion
+STRUCTURE_TYPES: dict[Symbol, StructureType] = {}
+
+
+def define_type(name: Symbol, expander: Callable[..., Any]) -> None:
+    """Declare a type that stands for the specifier `expander(*arguments)` gives."""
+    DEFINED_TYPES[name] = expander
+
+
+def define_structure_type(kind: StructureType) -> None:
+    """Declare the type that a defstruct makes."""
+    STRUCTURE_TYPES[kind.name] = kind
+
+
+_STANDARD_CHARACTERS = frozenset([10, *range(32, 127)])
+
+
+def is_standard_character(value: Any) -> bool:
+    """One of the 95 printing ASCII characters, or Newline."""
+    return type(value) is Char and value.code in _STANDARD_CHARACTERS
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int)
+
+
+def _is_float(value: Any) -> bool:
+    return type(value) is float
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, int | float | Fraction)
+
+
+def _is_list(value: Any) -> bool:
+    return value is NIL or isinstance(value, Cons)
+
+
+def _is_vector(value: Any) -> bool:
+    return type(value) in (Vector, String)
+
+
+def _is_simple(value: Any) -> bool:
+    return type(value) in (Vector, String) and value.fill is None and not value.adjustable
+
+
+def _never(value: Any) -> bool:
+    return False
+
+
+def _kind(*classes: type) -> Test:
+    return lambda value: isinstance(value, classes)
+
+
+def _hash_table(value: Any) -> bool:
+    from sexpgpu.lisp.builtins.hash_tables import HashTable
+
+    return isinstance(value, HashTable)
+
+
+def _stream(value: Any) -> bool:
+    from sexpgpu.lisp.format.streams import Stream
+
+    return isinstance(value, Stream)
+
+
+def _package(value: Any) -> bool:
+    return isinstance(value, Module)
+
+
+ATOMIC: dict[str, Test] = {
+    "t": lambda value: True,
+    "nil": _never,
+    "null": lambda value: value is NIL,
+    "boolean": lambda value: value is NIL or value is T,
+    "symbol": lambda value: isinstance(value, Symbol),
+    "keyword": lambda value: isinstance(value, Symbol) and value.module is KEYWORD,
+    "cons": lambda value: isinstance(value, Cons),
+    "list": _is_list,
+    "atom": lambda value: not isinstance(value, Cons),
+    "sequence": lambda value: _is_list(value) or type(value) in (Vector, String),
+    "number": _is_real,
+    "real": _is_real,
+    "complex": _never,
+    "rational": _kind(int, Fraction),
+    "integer": _is_integer,
+    "fixnum": lambda value: isinstance(value, int) and FIXNUM_LOW <= value <= FIXNUM_HIGH,
+    "bignum": lambda value: isinstance(value, int) and not FIXNUM_LOW <= value <= FIXNUM_HIGH,
+    "bit": lambda value: isinstance(value, int) and 0 <= value <= 1,
+    "unsigned-byte": lambda value: isinstance(value, int) and value >= 0,
+    "signed-byte": _is_integer,
+    "ratio": _kind(Fraction),
+    "float": _is_float,
+    "short-float": _is_float,
+    "single-float": _is_float,
+    "double-float": _is_float,
+    "long-float": _is_float,
+    "character": lambda value: type(value) is Char,
+    "base-char": lambda value: type(value) is Char and value.code < 128,
+    "extended-char": lambda value: type(value) is Char and value.code >= 128,
+    "standard-char": is_standard_character,
+    "string": lambda value: type(value) is String,
+    "base-string": lambda value: type(value) is String,
+    "simple-string": lambda value: type(value) is String and _is_simple(value),
+    "simple-base-string": lambda value: type(value) is String and _is_simple(value),
+    "vector": _is_vector,
+    "array": _is_vector,
+    "simple-array": _is_simple,
+    "simple-vector": lambda value: type(value) is Vector and _is_simple(value),
+    "bit-vector": _never,
+    "simple-bit-vector": _never,
+    "function": _kind(Function),
+    "compiled-function": _kind(Function),
+    "hash-table": _hash_table,
+    "package": _package,
+    "stream": _stream,
+    "structure-object": _kind(Structure),
+    "random-state": _never,
+    "readtable": _never,
+    "pathname": _never,
+}
+
+
+def unknown_type(specifier: Any) -> Exception:
+    """The error for what is no type specifier."""
+    from sexpgpu.lisp.printer import prin1_text
+
+    return simple_error(f"unknown type specifier: {prin1_text(specifier)}")
+
+
+def expand_type(specifier: Any) -> Any:
+    """The specifier with deftype names at its head expanded."""
+    head: Any = specifier
+    for _ in range(100):
+        if isinstance(specifier, Symbol):
+            head, arguments = specifier, []
+        elif isinstance(specifier, Cons) and isinstance(specifier.car, Symbol):
+            head, arguments = specifier.car, list(specifier)[1:]
+        else:
+            return specifier
+        expander = DEFINED_TYPES.get(head)
+        if expander is None:
+            return specifier
+        specifier = expander(*arguments)
+    raise simple_error(f"the type {head.name} expands without end")
+
+
+def type_parts(specifier: Any) -> tuple[str, list[Any]]:
+    """The head's name and the arguments of an expanded CL type specifier."""
+    if isinstance(specifier, Symbol):
+        return specifier.name, []
+    if isinstance(specifier, Cons) and isinstance(specifier.car, Symbol):
+        return specifier.car.name, list(specifier)[1:]
+    raise unknown_type(specifier)
+
+
+def foreign_kinds() -> dict[str, type[Foreign]]:
+    """The names that the host layers gave to their kinds of values."""
+    found: dict[str, type[Foreign]] = {"foreign": Foreign}
+    work: list[type[Foreign]] = [Foreign]
+    while work:
+        for kind in work.pop().__subclasses__():
+            found.setdefault(kind.lisp_type, kind)
+            work.append(kind)
+    return found
+
+
+def type_test(specifier: Any) -> Test:
+    """The test of values that a type specifier denotes."""
+    specifier = expand_type(specifier)
+    if isinstance(specifier, Symbol):
+        return _named_test(specifier)
+    if isinstance(specifier, StructureType):
+        return _structure_test(specifier)
+    if not isinstance(specifier, Cons) or not isinstance(specifier.car, Symbol):
+        raise unknown_type(specifier)
+    head = specifier.car
+    make = _COMPOUND.get(head.name) if head.module is CL else None
+    if make is None:
+        raise unknown_type(specifier)
+    arguments = list(specifier)[1:]
+    try:
+        return make(specifier, *arguments)
+    except TypeError as error:
+        if "positional argument" in str(error):
+            raise unknown_type(specifier) from None
+        raise
+
+
+def _named_test(symbol: Symbol) -> Test:
+    if symbol.module is CL:
+        found = ATOMIC.get(symbol.name)
+        if found is not None:
+            return found
+    structure = STRUCTURE_TYPES.get(symbol)
+    if structure is not None:
+        return _structure_test(structure)
+    if condition_type(symbol) is not None:
+        return lambda value: isinstance(value, Condition) and is_condition_type(value, symbol)
+    foreign = foreign_kinds().get(symbol.name)
+    if foreign is not None:
+        return lambda value: isinstance(value, foreign) and value.lisp_type == symbol.name
+    raise unknown_type(symbol)
+
+
+def _structure_test(kind: StructureType) -> Test:
+    return lambda value: isinstance(value, Structure) and value.type.is_a(kind)
+
+
+def bound(value: Any) -> tuple[Any, bool]:
+    """A range's bound: the number (None: unbounded) and whether it is exclusive."""
+    if value is STAR:
+        return None, False
+    if isinstance(value, Cons) and value.cdr is NIL:
+        return value.car, True
+    return value, False
+
+
+def _range(is_kind: Test) -> Callable[..., Test]:
+    def make(specifier: Any, low: Any = STAR, high: Any = STAR) -> Test:
+        (least, above), (most, below) = bound(low), bound(high)
+        for limit in (least, most):
+            if limit is not None and not _is_real(limit):
+                raise unknown_type(specifier)
+
+        def test(value: Any) -> bool:
+            if not is_kind(value):
+                return False
+            if least is not None and not (value > least or (value == least and not above)):
+                return False
+            return most is None or value < most or (value == most and not below)
+
+        return test
+
+    return make
+
+
+def _bytes(signed: bool) -> Callable[..., Test]:
+    def make(specifier: Any, size: Any = STAR) -> Test:
+        if size is STAR:
+            return ATOMIC["signed-byte" if signed else "unsigned-byte"]
+        if not isinstance(size, int) or size <= 0:
+            raise unknown_type(specifier)
+        low, high = (-(1 << (size - 1)), 1 << (size - 1)) if signed else (0, 1 << size)
+        return lambda value: isinstance(value, int) and low <= value < high
+
+    return make
+
+
+def _modulus(specifier: Any, count: Any) -> Test:
+    return lambda value: isinstance(value, int) and 0 <= value < count
+
+
+def _member(specifier: Any, *items: Any) -> Test:
+    return lambda value: any(eql(value, item) for item in items)
+
+
+def _eql(specifier: Any, item: Any) -> Test:
+    return lambda value: eql(value, item)
+
+
+def _satisfies(specifier: Any, name: Any) -> Test:
+    if not isinstance(name, Symbol):
+        raise unknown_type(specifier)
+
+    def test(value: Any) -> bool:
+        if name.function is None:
+            raise undefined_function(name)
+        return call(name.function, value) is not NIL
+
+    return test
+
+
+def _and(specifier: Any, *parts: Any) -> Test:
+    tests = [type_test(part) for part in parts]
+    return lambda value: all(test(value) for test in tests)
+
+
+def _or(specifier: Any, *parts: Any) -> Test:
+    tests = [type_test(part) for part in parts]
+    return lambda value: any(test(value) for test in tests)
+
+
+def _not(specifier: Any, part: Any) -> Test:
+    test = type_test(part)
+    return lambda value: not test(value)
+
+
+def _cons(specifier: Any, car: Any = STAR, cdr: Any = STAR) -> Test:
+    in_car = ATOMIC["t"] if car is STAR else type_test(car)
+    in_cdr = ATOMIC["t"] if cdr is STAR else type_test(cdr)
+    return lambda value: isinstance(value, Cons) and in_car(value.car) and in_cdr(value.cdr)
+
+
+def has_character_elements(element: Any) -> bool | None:
+    """Whether an element type upgrades to character (True), to t (False); `*`: None."""
+    if element is STAR:
+        return None
+    name = type_parts(expand_type(element))[0]
+    if name in ("character", "base-char", "standard-char", "extended-char"):
+        return True
+    if name in ("member", "eql"):
+        items = type_parts(expand_type(element))[1]
+        return bool(items) and all(type(item) is Char for item in items)
+    return False
+
+
+def sized(value: Any, size: Any) -> bool:
+    """Whether a vector has the size that a specifier asks for (`*`: any)."""
+    if size is STAR:
+        return True
+    return len(value.items if type(value) is Vector else value.text) == size
+
+
+def _vector(specifier: Any, element: Any = STAR, size: Any = STAR) -> Test:
+    text = has_character_elements(element)
+
+    def test(value: Any) -> bool:
+        if type(value) is String:
+            return text is not False and sized(value, size)
+        return type(value) is Vector and text is not True and sized(value, size)
+
+    return test
+
+
+def array_size(specifier: Any, dimensions: Any) -> Any:
+    """The size an array's dimensions ask for: `*`, a count, or None for another rank than 1."""
+    if dimensions is STAR:
+        return STAR
+    if isinstance(dimensions, int):
+        return STAR if dimensions == 1 else None
+    if dimensions is NIL:
+        return None
+    if not isinstance(dimensions, Cons):
+        raise unknown_type(specifier)
+    return dimensions.car if dimensions.cdr is NIL else None
+
+
+def _array(specifier: Any, element: Any = STAR, dimensions: Any = STAR) -> Test:
+    size = array_size(specifier, dimensions)
+    return _never if size is None else _vector(specifier, element, size)
+
+
+def _simple_array(specifier: Any, element: Any = STAR, dimensions: Any = STAR) -> Test:
+    test = _array(specifier, element, dimensions)
+    return lambda value: _is_simple(value) and test(value)
+
+
+def _sized(name: str) -> Callable[..., Test]:
+    def make(specifier: Any, size: Any = STAR) -> Test:
+        test = ATOMIC[name]
+        return lambda value: test(value) and sized(value, size)
+
+    return make
+
+
+_COMPOUND: dict[str, Callable[..., Test]] = {
+    "integer": _range(_is_integer),
+    "rational": _range(ATOMIC["rational"]),
+    "real": _range(_is_real),
+    "number": _range(_is_real),
+    "float": _range(_is_float),
+    "short-float": _range(_is_float),
+    "single-float": _range(_is_float),
+    "double-float": _range(_is_float),
+    "long-float": _range(_is_float),
+    "unsigned-byte": _bytes(signed=False),
+    "signed-byte": _bytes(signed=True),
+    "mod": _modulus,
+    "member": _member,
+    "eql": _eql,
+    "satisfies": _satisfies,
+    "and": _and,
+    "or": _or,
+    "not": _not,
+    "cons": _cons,
+    "vector": _vector,
+    "array": _array,
+    "simple-array": _simple_array,
+    "string": _sized("string"),
+    "simple-string": _sized("simple-string"),
+    "base-string": _sized("base-string"),
+    "simple-base-string": _sized("simple-base-string"),
+    "simple-vector": _sized("simple-vector"),
+}
+
+
+for _name in (*ATOMIC, *_COMPOUND, "values"):
+    CL.own(_name)
+
+
+def typep(value: Any, specifier: Any) -> bool:
+    """Whether a value is of the type."""
+    return type_test(specifier)(value)
+
+
+def type_of(value: Any) -> Any:
+    """The most telling type specifier of a value."""
+    if isinstance(value, int):
+        return CL.own("fixnum" if FIXNUM_LOW <= value <= FIXNUM_HIGH else "bignum")
+    if isinstance(value, Symbol):
+        if value is NIL:
+            return CL.own("null")
+        if value is T:
+            return CL.own("boolean")
+        return CL.own("keyword" if value.module is KEYWORD else "symbol")
+    if type(value) is String:
+        simple = CL.own("simple-array" if _is_simple(value) else "vector")
+        size = len(value.text)
+        dimensions = lisp_list([size]) if _is_simple(value) else size
+        return lisp_list([simple, CL.own("character"), dimensions])
+    if type(value) is Vector:
+        if _is_simple(value):
+            return lisp_list([CL.own("simple-vector"), len(value.items)])
+        return lisp_list([CL.own("vector"), T, len(value.items)])
+    if type(value) is Char:
+        return CL.own("standard-char" if is_standard_character(value) else "character")
+    if isinstance(value, Structure):
+        return value.type.name
+    if isinstance(value, Condition):
+        return value.type if isinstance(value.type, Symbol) else CL.own(value.type)
+    if isinstance(value, Foreign):
+        return PRELUDE.find(value.lisp_type) or TENSOR.own(value.lisp_type)
+    for kind in ("double-float", "ratio", "cons", "function", "hash-table", "stream", "package"):
+        if ATOMIC[kind](value):
+            return CL.own(kind)
+    return T

@@ -1,0 +1,132 @@
+"""The analysers of the operator objects of lisp/hostforms.py, and the macros of native forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sexpgpu.lisp.analyze import (
+    INLINE,
+    NATIVE,
+    Analyzer,
+    Tails,
+    analyze_car,
+    arguments,
+    body,
+    malformed,
+    parts,
+    site_here,
+)
+from sexpgpu.lisp.callnodes import CallValue, emit_direct
+from sexpgpu.lisp.calls import as_function
+from sexpgpu.lisp.errors import undefined_function
+from sexpgpu.lisp.hostforms import CALL_HOST, FLET_VALUES, THUNK, VALUES_CALL, Operator
+from sexpgpu.lisp.nodes import Custom, Let, Node, Run, single
+from sexpgpu.lisp.scope import Frame, Level, LocalFunction, Scope, Var
+from sexpgpu.lisp.values import NIL, Cons, Function, SrcCons, Symbol, python_list
+
+
+def _flet_values(form: Any, scope: Scope, tails: Tails) -> Node:
+    cells = parts(form, 1, None, "(%flet-values ((name form)…) form…)")
+    level = scope.level
+    inner = Scope(scope, level)
+    inner.functions = {}
+    variables: list[Var] = []
+    nodes: list[Node] = []
+    for item in python_list(cells[0]):
+        value = analyze_car(item.cdr, scope)
+        nodes.append(_function_of(value, item.car))
+        var = Var(item.car, level)
+        variables.append(var)
+        inner.functions[item.car] = LocalFunction(var)
+    in_loop = level.loops > 0
+    made = body(form.cdr.cdr, inner, tails)
+    return Let(variables, nodes, made, in_loop) if nodes else made
+
+
+def _function_of(value: Node, name: Symbol) -> Node:
+    """The function that a value acts as; nil acts as one that is not defined."""
+
+    def missing(*_: Any) -> Any:
+        raise undefined_function(name)
+
+    absent = Function(name.name, missing)
+
+    def make(frame: Frame) -> Run:
+        run = single(value, frame)
+
+        def function(env: Any) -> Function:
+            found = run(env)
+            return absent if found is NIL else as_function(found)
+
+        return function
+
+    return Custom(make, False)
+
+
+def _values_call(form: Any, scope: Scope, tails: Tails) -> Node:
+    parts(form, 1, None, "(%values-call function argument…)")
+    function = analyze_car(form.cdr, scope)
+    return CallValue(function, arguments(form.cdr.cdr, scope, form), site_here())
+
+
+def _call_host(form: Any, scope: Scope, tails: Tails) -> Node:
+    cells = parts(form, 1, None, "(%call-host 'callable argument…)")
+    target = cells[0].cdr.car
+    nodes = arguments(form.cdr.cdr, scope, form)
+    site = site_here()
+    return Custom(lambda frame: emit_direct(target, nodes, site, frame))
+
+
+def _thunk(form: Any, scope: Scope, tails: Tails) -> Node:
+    level = Level(scope.level)
+    inside = body(form.cdr, Scope(scope, level))
+
+    def make(frame: Frame) -> Run:
+        inner = Frame(frame)
+        run = inside.emit(inner)
+        padding = (None,) * (inner.size - 1)
+
+        def thunk(env: Any) -> Any:
+            return lambda: run([env, *padding])
+
+        return thunk
+
+    return Custom(make, False)
+
+
+FLET_VALUES.analyze = _flet_values
+VALUES_CALL.analyze = _values_call
+CALL_HOST.analyze = _call_host
+THUNK.analyze = _thunk
+
+
+def _macro_of(symbol: Symbol, analyzer: Analyzer) -> Function:
+    """The macro of a form that is analysed directly: it expands into an operator object that no
+    program can name, with the same subforms."""
+    operator = Operator(f"%{symbol.name}")
+
+    def run(form: Any, scope: Scope, tails: Tails) -> Node:
+        if type(form) is SrcCons:
+            return analyzer(SrcCons(symbol, form.cdr, form.place), scope, tails)
+        return analyzer(Cons(symbol, form.cdr), scope, tails)
+
+    operator.analyze = run
+
+    def expand(form: Any, environment: Any = NIL) -> Any:
+        if not isinstance(form, Cons):
+            raise malformed(f"{symbol.name}: not a call of the macro")
+        if type(form) is SrcCons:
+            return SrcCons(operator, form.cdr, form.place)
+        return Cons(operator, form.cdr)
+
+    return Function(symbol.name, expand, 1, 2, "(form &optional environment)")
+
+
+def install_macros() -> None:
+    """Give every natively analysed macro its macro function."""
+    for symbol, analyzer in NATIVE.items():
+        if symbol.function is None and symbol.macro is None:
+            symbol.macro = _macro_of(symbol, analyzer)
+
+
+__all__ = ["INLINE"]

@@ -1,0 +1,477 @@
+"""CL functions done in place: arithmetic on ordinary integers, tests, car and cdr.
+
+Each has a fast path for what is common and calls the builtin for everything else (floats that
+overflow, ratios, tensors, errors). The builtins are looked up when a form is compiled.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from sexpgpu.lisp.analyze import INLINE
+from sexpgpu.lisp.calls import primary
+from sexpgpu.lisp.nodes import Constant, LocalRef, Node, Predicate, Run, Test, single
+from sexpgpu.lisp.scope import Frame
+from sexpgpu.lisp.state import STATE, Site
+from sexpgpu.lisp.values import CL, MV, NIL, Cons, SrcCons, T
+
+_BIG = 1 << 256
+
+
+class Arithmetic(Node):
+    """+ - * of two operands."""
+
+    __slots__ = ("first", "name", "second", "site")
+    multi = True  # `floor` of tensors and kin may come back through the generic function
+
+    def __init__(self, name: str, first: Node, second: Node, site: Site) -> None:
+        self.name = name
+        self.first = first
+        self.second = second
+        self.site = site
+
+    def emit(self, frame: Frame) -> Run:
+        function = CL.own(self.name).function
+        assert function is not None
+        generic, site, state = function.call, self.site, STATE
+        first, second = self.first.emit(frame), self.second.emit(frame)
+
+        def slow(a: Any, b: Any) -> Any:
+            state.site = site
+            return generic(primary(a), primary(b))
+
+        if self.name == "*":
+
+            def multiply(env: Any) -> Any:
+                a = first(env)
+                b = second(env)
+                if type(a) is int and type(b) is int and -_BIG < a < _BIG and -_BIG < b < _BIG:
+                    return a * b
+                return slow(a, b)
+
+            return multiply
+        plus = self.name == "+"
+        constant = self.second.value if isinstance(self.second, Constant) else None
+        if type(constant) is int:
+            change = constant if plus else -constant
+            if isinstance(self.first, LocalRef) and self.first.var.depth(frame) == 0:
+                index = self.first.var.index
+
+                def step(env: Any) -> Any:
+                    a = env[index]
+                    if type(a) is int:
+                        return a + change
+                    return slow(a, constant)
+
+                return step
+
+            def shift(env: Any) -> Any:
+                a = first(env)
+                if type(a) is int:
+                    return a + change
+                return slow(a, constant)
+
+            return shift
+        if plus:
+
+            def add(env: Any) -> Any:
+                a = first(env)
+                b = second(env)
+                if type(a) is int and type(b) is int:
+                    return a + b
+                return slow(a, b)
+
+            return add
+
+        def subtract(env: Any) -> Any:
+            a = first(env)
+            b = second(env)
+            if type(a) is int and type(b) is int:
+                return a - b
+            return slow(a, b)
+
+        return subtract
+
+
+def _arithmetic(name: str) -> Callable[[list[Node], Site], Node | None]:
+    def make(nodes: list[Node], site: Site) -> Node | None:
+        if len(nodes) == 2:
+            return Arithmetic(name, nodes[0], nodes[1], site)
+        if len(nodes) > 2 and name != "-" and len(nodes) < 5:
+            node = Arithmetic(name, nodes[0], nodes[1], site)
+            for more in nodes[2:]:
+                node = Arithmetic(name, node, more, site)
+            return node
+        return None
+
+    return make
+
+
+def _one(nodes: list[Node], site: Site) -> Node | None:
+    return Arithmetic("+", nodes[0], Constant(1), site) if len(nodes) == 1 else None
+
+
+def _less_one(nodes: list[Node], site: Site) -> Node | None:
+    return Arithmetic("-", nodes[0], Constant(1), site) if len(nodes) == 1 else None
+
+
+class Comparison(Node):
+    """< > <= >= = of two operands. A tensor's answer is no bool: it comes from the builtin."""
+
+    __slots__ = ("compare", "first", "name", "second", "site")
+    multi = False
+
+    def __init__(
+        self,
+        name: str,
+        compare: Callable[[Any, Any], bool],
+        first: Node,
+        second: Node,
+        site: Site,
+    ) -> None:
+        self.name = name
+        self.compare = compare
+        self.first = first
+        self.second = second
+        self.site = site
+
+    def _slow(self) -> Callable[[Any, Any], Any]:
+        function = CL.own(self.name).function
+        assert function is not None
+        generic, site = function.call, self.site
+
+        def slow(a: Any, b: Any) -> Any:
+            STATE.site = site
+            return generic(primary(a), primary(b))
+
+        return slow
+
+    def emit(self, frame: Frame) -> Run:
+        first, second = self.first.emit(frame), self.second.emit(frame)
+        slow, compare = self._slow(), self.compare
+
+        def run(env: Any) -> Any:
+            a = first(env)
+            b = second(env)
+            if type(a) is int and type(b) is int:
+                return T if compare(a, b) else NIL
+            return slow(a, b)
+
+        return run
+
+    def test(self, frame: Frame) -> Test:
+        slow = self._slow()
+        first, second = self.first.emit(frame), self.second.emit(frame)
+        name = self.name
+
+        def other(a: Any, b: Any) -> bool:
+            from sexpgpu.lisp.calls import truth
+
+            return truth(slow(a, b))
+
+        constant = self.second.value if isinstance(self.second, Constant) else None
+        if type(constant) is int and isinstance(self.first, LocalRef):
+            var = self.first.var
+            if var.depth(frame) == 0:
+                return _with_constant(name, var.index, constant, other, self.compare)
+        if name == "<":
+
+            def less(env: Any) -> bool:
+                a = first(env)
+                b = second(env)
+                if type(a) is int and type(b) is int:
+                    return a < b
+                return other(a, b)
+
+            return less
+        compare = self.compare
+
+        def test(env: Any) -> bool:
+            a = first(env)
+            b = second(env)
+            if type(a) is int and type(b) is int:
+                return compare(a, b)
+            return other(a, b)
+
+        return test
+
+
+def _with_constant(
+    name: str,
+    index: int,
+    constant: int,
+    other: Callable[[Any, Any], bool],
+    compare: Callable[[Any, Any], bool],
+) -> Test:
+    if name == "<":
+
+        def less(env: Any) -> bool:
+            a = env[index]
+            if type(a) is int:
+                return a < constant
+            return other(a, constant)
+
+        return less
+    if name == "=":
+
+        def equal(env: Any) -> bool:
+            a = env[index]
+            if type(a) is int:
+                return a == constant
+            return other(a, constant)
+
+        return equal
+
+    def test(env: Any) -> bool:
+        a = env[index]
+        if type(a) is int:
+            return compare(a, constant)
+        return other(a, constant)
+
+    return test
+
+
+def _comparison(
+    name: str, compare: Callable[[Any, Any], bool]
+) -> Callable[[list[Node], Site], Node | None]:
+    def make(nodes: list[Node], site: Site) -> Node | None:
+        if len(nodes) != 2:
+            return None
+        return Comparison(name, compare, nodes[0], nodes[1], site)
+
+    return make
+
+
+def _zerop(nodes: list[Node], site: Site) -> Node | None:
+    if len(nodes) != 1 or CL.own("zerop").function is None:
+        return None
+    return ZeroTest("=", operator.eq, nodes[0], Constant(0), site)
+
+
+class ZeroTest(Comparison):
+    """zerop: (= x 0), but the builtin judges what is not an integer (a tensor has no zerop)."""
+
+    __slots__ = ()
+
+    def _slow(self) -> Callable[[Any, Any], Any]:
+        function = CL.own("zerop").function
+        assert function is not None
+        generic, site = function.call, self.site
+
+        def slow(a: Any, _zero: Any) -> Any:
+            STATE.site = site
+            return generic(primary(a))
+
+        return slow
+
+
+class Access(Node):
+    """car or cdr."""
+
+    __slots__ = ("argument", "name", "site")
+    multi = False
+
+    def __init__(self, name: str, argument: Node, site: Site) -> None:
+        self.name = name
+        self.argument = argument
+        self.site = site
+
+    def emit(self, frame: Frame) -> Run:
+        function = CL.own(self.name).function
+        assert function is not None
+        generic, site = function.call, self.site
+        argument = self.argument.emit(frame)
+
+        def slow(value: Any) -> Any:
+            STATE.site = site
+            return generic(primary(value))
+
+        if self.name in ("car", "first"):
+
+            def car(env: Any) -> Any:
+                value = argument(env)
+                kind = type(value)
+                if kind is Cons or kind is SrcCons:
+                    return value.car
+                return slow(value)
+
+            return car
+
+        def cdr(env: Any) -> Any:
+            value = argument(env)
+            kind = type(value)
+            if kind is Cons or kind is SrcCons:
+                return value.cdr
+            return slow(value)
+
+        return cdr
+
+
+def _access(name: str) -> Callable[[list[Node], Site], Node | None]:
+    def make(nodes: list[Node], site: Site) -> Node | None:
+        return Access(name, nodes[0], site) if len(nodes) == 1 else None
+
+    return make
+
+
+def _not(nodes: list[Node], site: Site) -> Node | None:
+    if len(nodes) != 1:
+        return None
+    node = nodes[0]
+
+    def make(frame: Frame) -> Test:
+        test = node.test(frame)
+        return lambda env: not test(env)
+
+    return Predicate(make)
+
+
+def _null(nodes: list[Node], site: Site) -> Node | None:
+    if len(nodes) != 1:
+        return None
+    node = nodes[0]
+
+    def make(frame: Frame) -> Test:
+        run = single(node, frame)
+        return lambda env: run(env) is NIL
+
+    return Predicate(make)
+
+
+def _consp(nodes: list[Node], site: Site) -> Node | None:
+    if len(nodes) != 1:
+        return None
+    node = nodes[0]
+
+    def make(frame: Frame) -> Test:
+        run = single(node, frame)
+        return lambda env: isinstance(run(env), Cons)
+
+    return Predicate(make)
+
+
+def _atom(nodes: list[Node], site: Site) -> Node | None:
+    if len(nodes) != 1:
+        return None
+    node = nodes[0]
+
+    def make(frame: Frame) -> Test:
+        run = single(node, frame)
+        return lambda env: not isinstance(run(env), Cons)
+
+    return Predicate(make)
+
+
+def _eq(nodes: list[Node], site: Site) -> Node | None:
+    if len(nodes) != 2:
+        return None
+    first, second = nodes
+
+    def make(frame: Frame) -> Test:
+        from sexpgpu.lisp.builtins.equality import eql
+
+        a, b = single(first, frame), single(second, frame)
+
+        def test(env: Any) -> bool:
+            x = a(env)
+            y = b(env)
+            return x is y or eql(x, y)
+
+        return test
+
+    return Predicate(make)
+
+
+class ConsNode(Node):
+    """cons."""
+
+    __slots__ = ("first", "second")
+    multi = False
+
+    def __init__(self, first: Node, second: Node) -> None:
+        self.first = first
+        self.second = second
+
+    def emit(self, frame: Frame) -> Run:
+        a, b = single(self.first, frame), single(self.second, frame)
+        return lambda env: Cons(a(env), b(env))
+
+
+def _cons(nodes: list[Node], site: Site) -> Node | None:
+    return ConsNode(nodes[0], nodes[1]) if len(nodes) == 2 else None
+
+
+class ListNode(Node):
+    """list."""
+
+    __slots__ = ("nodes",)
+    multi = False
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+
+    def emit(self, frame: Frame) -> Run:
+        runs = tuple(single(node, frame) for node in self.nodes)
+        if len(runs) == 2:
+            a, b = runs
+            return lambda env: Cons(a(env), Cons(b(env), NIL))
+
+        def run(env: Any) -> Any:
+            result: Any = NIL
+            for value in reversed([one(env) for one in runs]):
+                result = Cons(value, result)
+            return result
+
+        return run
+
+
+def _list(nodes: list[Node], site: Site) -> Node | None:
+    return ListNode(nodes)
+
+
+class ValuesNode(Node):
+    """values."""
+
+    __slots__ = ("multi", "nodes")
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+        self.multi = len(nodes) != 1
+
+    def emit(self, frame: Frame) -> Run:
+        runs = tuple(single(node, frame) for node in self.nodes)
+        if len(runs) == 1:
+            return runs[0]
+        return lambda env: MV([one(env) for one in runs])
+
+
+def _values(nodes: list[Node], site: Site) -> Node | None:
+    return ValuesNode(nodes)
+
+
+for _name in "+-*":
+    INLINE[CL.own(_name)] = _arithmetic(_name)
+INLINE[CL.own("1+")] = _one
+INLINE[CL.own("1-")] = _less_one
+for _name, _compare in (
+    ("<", operator.lt),
+    (">", operator.gt),
+    ("<=", operator.le),
+    (">=", operator.ge),
+    ("=", operator.eq),
+):
+    INLINE[CL.own(_name)] = _comparison(_name, _compare)
+INLINE[CL.own("zerop")] = _zerop
+for _name in ("car", "cdr", "first", "rest"):
+    INLINE[CL.own(_name)] = _access(_name)
+INLINE[CL.own("not")] = _not
+INLINE[CL.own("null")] = _null
+INLINE[CL.own("consp")] = _consp
+INLINE[CL.own("atom")] = _atom
+INLINE[CL.own("eq")] = _eq
+INLINE[CL.own("eql")] = _eq
+INLINE[CL.own("cons")] = _cons
+INLINE[CL.own("list")] = _list
+INLINE[CL.own("values")] = _values

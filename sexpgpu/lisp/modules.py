@@ -1,0 +1,190 @@
+"""require and export: modules as the only namespaces.
+
+A standard module ("sexpgpu/nn") is package data; a path that begins with ./ or ../ is relative to
+the requiring file. A module is evaluated once a session.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from sexpgpu.diagnostics.codes import lisp as codes
+from sexpgpu.diagnostics.codes.read import E_READ_011
+from sexpgpu.diagnostics.model import Diagnostic, Label, Note, SxError
+from sexpgpu.lisp.hostforms import CALL_HOST, Context, form_arguments, host_macro, quoted
+from sexpgpu.lisp.spans import car_span
+from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.values import (
+    KEYWORD,
+    NIL,
+    T,
+    Cons,
+    Module,
+    String,
+    Symbol,
+    lisp_list,
+    python_list,
+)
+from sexpgpu.reader.names import nearest
+from sexpgpu.reader.printer import brief
+from sexpgpu.source import Source, Span
+
+if TYPE_CHECKING:
+    from sexpgpu.lisp.session import Session
+
+STANDARD = ("sexpgpu/nn", "sexpgpu/optim")
+
+
+@host_macro("require", "(path &key as import)", top_level=True)
+def require(form: Any, context: Context) -> Any:
+    """Evaluate another module once and name it: (require "./lib.sx" :as lib :import (layer))."""
+    items = form_arguments(form)
+    if not items or not isinstance(items[0], String):
+        raise context.error(codes.E_MOD_003, "require takes the path of a module, a text", form)
+    alias: Symbol | None = None
+    names: list[Symbol] = []
+    rest = items[1:]
+    if len(rest) % 2:
+        raise context.error(codes.E_MOD_003, "require: :as and :import take one value each", form)
+    for key, value in zip(rest[::2], rest[1::2], strict=True):
+        if not isinstance(key, Symbol) or key.module is not KEYWORD:
+            raise context.error(codes.E_MOD_003, f"require: {brief(key)} is not a keyword", form)
+        if key.name == "as" and isinstance(value, Symbol) and value is not NIL:
+            alias = value
+        elif key.name == "import" and (isinstance(value, Cons) or value is NIL):
+            names = python_list(value)
+            if not all(isinstance(name, Symbol) for name in names):
+                raise context.error(codes.E_MOD_003, "require: :import lists names", form)
+        else:
+            raise context.error(
+                codes.E_MOD_003, f"require: {brief(key)} {brief(value)} has no meaning", form
+            )
+    path = items[0].text
+    span = car_span(form.cdr) or context.span
+
+    def work() -> Any:
+        session: Session | None = STATE.session
+        assert session is not None
+        session.require(path, context.module, alias.name if alias else None, names, span)
+        return T
+
+    return lisp_list([CALL_HOST, quoted(work)])
+
+
+@host_macro("export", "(&rest names)", top_level=True)
+def export(form: Any, context: Context) -> Any:
+    """Narrow what other modules see to these names."""
+    names = form_arguments(form)
+    for name in names:
+        if not isinstance(name, Symbol):
+            raise context.error(codes.E_MOD_003, f"export: {brief(name)} is not a name", form)
+        if name.name.startswith("%"):
+            raise context.error(codes.E_MOD_003, f"export: {name.name} is private", form)
+    module = context.module
+
+    def work() -> Any:
+        exports = module.exports or set()
+        module.exports = exports | {name.name for name in names}
+        return T
+
+    return lisp_list([CALL_HOST, quoted(work)])
+
+
+def _error(
+    code: Any, headline: str, span: Span | None, fix: str | None = None, notes: Any = ()
+) -> SxError:
+    return SxError(Diagnostic(code, headline, [Label(span)] if span else [], list(notes), fix))
+
+
+def find_source(path: str, requiring: Module, span: Span | None) -> Source:
+    """The source of a module that a file requires."""
+    if path.startswith(("./", "../")) or os.path.isabs(path):
+        base = os.path.dirname(requiring.path) if requiring.path else os.getcwd()
+        full = os.path.normpath(os.path.join(base, path))
+        return read_file(full, path, span)
+    standard = standard_source(path)
+    if standard is not None:
+        return standard
+    near = nearest(path, STANDARD)
+    if near is None and path.endswith(".sx"):
+        fix = f'a path relative to this file begins with ./: "./{path}"'
+    else:
+        fix = f'write "{near}"' if near else f"the standard modules are {', '.join(STANDARD)}"
+    raise _error(codes.E_MOD_001, f'there is no module "{path}"', span, fix)
+
+
+def standard_source(path: str) -> Source | None:
+    """The source of a standard module, or None."""
+    if path not in STANDARD:
+        return None
+    return package_source(f"{path}.sx")
+
+
+def package_source(relative: str) -> Source:
+    """A source that is package data of the standard library."""
+    # Not importlib.resources: importing that costs more than reading the file.
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    with open(os.path.join(package, "stdlib", *relative.split("/")), encoding="utf-8") as file:
+        text = file.read()
+    return Source(f"stdlib/{relative}", text, None, standard=True)
+
+
+def read_file(full: str, shown: str, span: Span | None) -> Source:
+    """The source of a file, shown relative to where the reader of messages is."""
+    try:
+        with open(full, "rb") as file:
+            data = file.read()
+    except OSError as problem:
+        reason = problem.strerror or "it cannot be read"
+        raise _error(
+            codes.E_MOD_001,
+            f'"{shown}": {reason[0].lower()}{reason[1:]}',
+            span,
+            notes=[Note(f"looked for {full}")],
+        ) from None
+    name = os.path.relpath(full)
+    if name.startswith(".." + os.sep + ".."):
+        name = full
+    try:
+        return Source(name, data.decode("utf-8"), full)
+    except UnicodeDecodeError as problem:
+        raise _error(
+            E_READ_011, f'"{shown}" is not UTF-8 (byte {problem.start})', span
+        ) from None
+
+
+def import_names(target: Module, into: Module, names: list[Symbol], span: Span | None) -> None:
+    """Make names of another module visible in a module without a prefix."""
+    for name in names:
+        found = target.symbols.get(name.name)
+        private = name.name.startswith("%") or (
+            target.exports is not None and name.name not in target.exports
+        )
+        if found is None or private:
+            public = [
+                n
+                for n in target.symbols
+                if not n.startswith("%") and (target.exports is None or n in target.exports)
+            ]
+            near = nearest(name.name, public)
+            what = "is private to" if found is not None else "is not defined in"
+            raise _error(
+                codes.E_MOD_004,
+                f"{name.name} {what} {target.name}",
+                span,
+                f"import {near}" if near else None,
+            )
+        present = into.symbols.get(name.name)
+        if present is not None and present is not found and _defined(present):
+            raise _error(
+                codes.E_MOD_005,
+                f"{name.name} already means something in this file",
+                span,
+                "leave it out of :import and write it with the alias",
+            )
+        into.symbols[name.name] = found
+
+
+def _defined(symbol: Symbol) -> bool:
+    return bool(symbol.function or symbol.macro or symbol.special or symbol.constant)

@@ -1,0 +1,487 @@
+"""The printer: the text of a value, as `prin1`, `princ` and `format` write it.
+
+Works with an explicit stack, so that deep structure needs no deep Python; every object printed is
+charged, so that a circular list ends in a limit. Knows nothing of streams or of `format`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.values import (
+    CL,
+    KEYWORD,
+    NIL,
+    Char,
+    Condition,
+    Cons,
+    Foreign,
+    Function,
+    Module,
+    String,
+    Structure,
+    Symbol,
+    T,
+    Vector,
+    keyword,
+)
+
+
+def _variable(name: str, value: Any) -> Symbol:
+    symbol = CL.own(name)
+    symbol.special = True
+    symbol.value = value
+    return symbol
+
+
+PRINT_ESCAPE = _variable("*print-escape*", T)
+PRINT_READABLY = _variable("*print-readably*", NIL)
+PRINT_BASE = _variable("*print-base*", 10)
+PRINT_RADIX = _variable("*print-radix*", NIL)
+PRINT_CASE = _variable("*print-case*", keyword("downcase"))
+PRINT_LENGTH = _variable("*print-length*", NIL)
+PRINT_LEVEL = _variable("*print-level*", NIL)
+PRINT_PRETTY = _variable("*print-pretty*", NIL)
+PRINT_CIRCLE = _variable("*print-circle*", NIL)
+PRINT_GENSYM = _variable("*print-gensym*", T)
+PRINT_ARRAY = _variable("*print-array*", T)
+PRINT_LINES = _variable("*print-lines*", NIL)
+PRINT_RIGHT_MARGIN = _variable("*print-right-margin*", NIL)
+PRINT_MISER_WIDTH = _variable("*print-miser-width*", NIL)
+
+_DOWNCASE = keyword("downcase")
+_UPCASE = keyword("upcase")
+_CAPITALIZE = keyword("capitalize")
+_QUOTE = CL.own("quote")
+_FUNCTION = CL.own("function")
+_QUASIQUOTE = CL.own("quasiquote")
+_UNQUOTE = CL.own("unquote")
+_UNQUOTE_SPLICING = CL.own("unquote-splicing")
+_PREFIXES = {
+    _QUOTE: "'",
+    _FUNCTION: "#'",
+    _QUASIQUOTE: "`",
+    _UNQUOTE: ",",
+    _UNQUOTE_SPLICING: ",@",
+}
+
+# Fuel for one object printed: printing is slower than evaluation steps, and a circular list
+# must end in seconds.
+_FUEL_PER_OBJECT = 8
+
+CHARACTER_NAMES = {
+    0: "Nul",
+    8: "Backspace",
+    9: "Tab",
+    10: "Newline",
+    12: "Page",
+    13: "Return",
+    27: "Escape",
+    32: "Space",
+    127: "Rubout",
+    160: "No-Break_Space",
+}
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_CHUNK = 1000  # decimal digits that Python converts at once without complaint
+
+
+def prin1_text(value: Any) -> str:
+    """The text that `prin1` writes: it reads back where the value can be read."""
+    return text_of(value, escape=True)
+
+
+def princ_text(value: Any) -> str:
+    """The text that `princ` writes: for people."""
+    if type(value) is String:
+        return value.text if value.fill is None else value.text[: value.fill]
+    if type(value) is Char:
+        return chr(value.code)
+    return text_of(value, escape=False)
+
+
+def written_text(value: Any) -> str:
+    """The text that `write` writes: escaped as `*print-escape*` says."""
+    if PRINT_ESCAPE.value is NIL and PRINT_READABLY.value is NIL:
+        return princ_text(value)
+    return prin1_text(value)
+
+
+class _Style:
+    """The printer variables, read once for one object printed."""
+
+    __slots__ = ("array", "case", "escape", "gensym", "length", "level", "pretty")
+
+    def __init__(self, escape: bool) -> None:
+        readably = PRINT_READABLY.value is not NIL
+        length, level = PRINT_LENGTH.value, PRINT_LEVEL.value
+        self.escape = escape or readably
+        self.length: int | None = None if length is NIL or readably else length
+        self.level: int | None = None if level is NIL or readably else level
+        self.gensym = PRINT_GENSYM.value is not NIL or readably
+        self.array = PRINT_ARRAY.value is not NIL or readably
+        self.pretty = PRINT_PRETTY.value is not NIL
+        self.case = PRINT_CASE.value
+
+
+class _At:
+    """A value to print at a depth."""
+
+    __slots__ = ("depth", "value")
+
+    def __init__(self, value: Any, depth: int) -> None:
+        self.value = value
+        self.depth = depth
+
+
+class _Rest:
+    """The rest of a list to print: after the `count`-th element."""
+
+    __slots__ = ("count", "depth", "value")
+
+    def __init__(self, value: Any, depth: int, count: int) -> None:
+        self.value = value
+        self.depth = depth
+        self.count = count
+
+
+def text_of(value: Any, escape: bool) -> str:
+    """The text of a value, with or without escapes."""
+    kind: Any = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if kind is int:
+        return integer_text(value)
+    style = _Style(escape)
+    if kind is Symbol:
+        return symbol_text(value, style.escape, style.case, style.gensym)
+    out: list[str] = []
+    work: list[Any] = [_At(value, 0)]
+    while work:
+        item = work.pop()
+        kind = type(item)  # pyright: ignore[reportUnknownVariableType]
+        if kind is str:
+            out.append(item)
+            continue
+        STATE.charge(_FUEL_PER_OBJECT)
+        if kind is _Rest:
+            _print_rest(item, style, out, work)
+        elif isinstance(item.value, Cons):
+            _print_cons(item, style, out, work)
+        elif type(item.value) is Vector:
+            _print_vector(item, style, out, work)
+        else:
+            _print_other(item, style, out, work)
+    return "".join(out)
+
+
+def _print_cons(item: _At, style: _Style, out: list[str], work: list[Any]) -> None:
+    value, depth = item.value, item.depth
+    prefix = _PREFIXES.get(value.car) if isinstance(value.car, Symbol) else None
+    if prefix is not None and isinstance(value.cdr, Cons) and value.cdr.cdr is NIL:
+        out.append(prefix)
+        work.append(_At(value.cdr.car, depth))
+        return
+    if style.level is not None and depth >= style.level:
+        out.append("#")
+        return
+    out.append("(")
+    if style.length is not None and style.length <= 0:
+        out.append("...)")
+        return
+    work.append(_Rest(value.cdr, depth, 1))
+    work.append(_At(value.car, depth + 1))
+
+
+def _print_rest(item: _Rest, style: _Style, out: list[str], work: list[Any]) -> None:
+    value = item.value
+    if value is NIL:
+        out.append(")")
+    elif isinstance(value, Cons):
+        if style.length is not None and item.count >= style.length:
+            out.append(" ...)")
+            return
+        out.append(" ")
+        work.append(_Rest(value.cdr, item.depth, item.count + 1))
+        work.append(_At(value.car, item.depth + 1))
+    else:
+        out.append(" . ")
+        work.append(")")
+        work.append(_At(value, item.depth + 1))
+
+
+def _push_sequence(
+    items: list[Any], depth: int, opening: str, style: _Style, out: list[str], work: list[Any]
+) -> None:
+    """`#(a b c)` and its kin, with *print-length* and *print-level*."""
+    if style.level is not None and depth >= style.level:
+        out.append("#")
+        return
+    out.append(opening)
+    work.append(")")
+    if style.length is not None and len(items) > style.length:
+        work.append("..." if style.length <= 0 else " ...")
+        items = items[: max(style.length, 0)]
+    for index in range(len(items) - 1, -1, -1):
+        work.append(_At(items[index], depth + 1))
+        if index:
+            work.append(" ")
+
+
+def _print_vector(item: _At, style: _Style, out: list[str], work: list[Any]) -> None:
+    vector = item.value
+    if not style.array:
+        out.append("#<vector>")
+        return
+    items = vector.items if vector.fill is None else vector.items[: vector.fill]
+    _push_sequence(items, item.depth, "#(", style, out, work)
+
+
+def _print_other(item: _At, style: _Style, out: list[str], work: list[Any]) -> None:
+    value = item.value
+    kind: Any = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if kind is Symbol:
+        out.append(symbol_text(value, style.escape, style.case, style.gensym))
+    elif kind is String:
+        text = value.text if value.fill is None else value.text[: value.fill]
+        if style.escape:
+            text = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        out.append(text)
+    elif kind is Char:
+        out.append(character_text(value) if style.escape else chr(value.code))
+    elif kind is float:
+        out.append(float_text(value))
+    elif kind is Fraction:
+        out.append(ratio_text(value))
+    elif isinstance(value, int):
+        out.append(integer_text(value))
+    else:
+        parts = object_parts(value, style.escape)
+        if isinstance(parts, str):
+            out.append(parts)
+        elif style.level is not None and item.depth >= style.level:
+            out.append("#")
+        else:
+            opening, slots = parts
+            out.append(opening)
+            work.append(")")
+            for name, slot in reversed(slots):
+                work.append(_At(slot, item.depth + 1))
+                work.append(f" {symbol_text(keyword(name), True, style.case)} ")
+
+
+def object_parts(value: Any, escape: bool) -> str | tuple[str, list[tuple[str, Any]]]:
+    """The text of an object without a syntax, or the opening and the slots of a structure."""
+    if isinstance(value, Function):
+        return f"#<function {value.name}>"
+    if isinstance(value, Foreign):
+        return value.lisp_print()
+    if isinstance(value, Structure):
+        if value.type.print_function is not None:
+            from sexpgpu.lisp.format.streams import printed_by
+
+            return printed_by(value.type.print_function, value)
+        name = symbol_text(value.type.name, True, PRINT_CASE.value)
+        return f"#S({name}", list(zip(value.type.slots, value.items, strict=True))
+    if isinstance(value, Condition):
+        from sexpgpu.lisp.conditions import TYPES, report, type_symbol
+
+        return f"#<{type_symbol(TYPES[value.type]).name}>" if escape else report(value)
+    if isinstance(value, Module):
+        return f"#<module {value.name}>"
+    return str(value)
+
+
+def symbol_text(
+    symbol: Symbol, escape: bool = True, case: Symbol = _DOWNCASE, gensym: bool = True
+) -> str:
+    """A symbol's name as it is printed, with `:` or `#:` and bars when escaping."""
+    name = symbol.name
+    if escape and not _plain(name):
+        text = "|" + name.replace("\\", "\\\\").replace("|", "\\|") + "|"
+    elif case is _DOWNCASE:
+        text = name
+    elif case is _UPCASE:
+        text = _upcased(name)
+    else:
+        text = _capitalized(name)
+    if not escape:
+        return text
+    if symbol.module is KEYWORD:
+        return ":" + text
+    if symbol.module is None and gensym:
+        return "#:" + text
+    return text
+
+
+def _upcased(name: str) -> str:
+    # Only what folding made small: a name read with its case kept stays as it is.
+    return "".join(c.upper() if len(c.upper()) == 1 else c for c in name)
+
+
+def _capitalized(name: str) -> str:
+    letters: list[str] = []
+    inside = False
+    for letter in name:
+        letters.append(letter if inside or len(letter.upper()) != 1 else letter.upper())
+        inside = letter.isalnum()
+    return "".join(letters)
+
+
+_PLAIN_START = frozenset("abcdefghijklmnopqrstuvwxyz*/<=>!?$%&_~@[]{}")
+_PLAIN = _PLAIN_START | frozenset("0123456789+-.^#")
+_NEEDS_BARS = frozenset("()'\"`,;:|\\ \t\n\r\f")
+
+
+def _plain(name: str) -> bool:
+    """Whether a name reads back as this symbol without bars."""
+    if not name:
+        return False
+    if name[0] in _PLAIN_START and _PLAIN.issuperset(name):
+        return True
+    for letter in name:
+        if letter in _NEEDS_BARS or letter.lower() != letter or letter.isspace():
+            return False
+    if name[0] == "#" or not name.strip("."):
+        return False
+    return not _looks_numeric(name)
+
+
+def _looks_numeric(name: str) -> bool:
+    """Whether the reader would take the token for a number (in the base it reads)."""
+    body = name[1:] if name[0] in "+-" else name
+    if not body or not (body[0].isdigit() or body[0] == "."):
+        base = PRINT_BASE.value
+        return bool(body) and base > 10 and all(c.upper() in _DIGITS[:base] for c in body)
+    if body.rstrip(".").isdigit() and body.count(".") <= 1:
+        return True
+    upper, slash, lower = body.partition("/")
+    if slash:
+        return upper.isdigit() and lower.isdigit()
+    for marker in "esfdl":
+        mantissa, found, exponent = body.partition(marker)
+        if found:
+            digits = exponent[1:] if exponent[:1] in ("+", "-") else exponent
+            return digits.isdigit() and mantissa.replace(".", "", 1).isdigit()
+    return body.replace(".", "", 1).isdigit()
+
+
+def character_text(value: Char) -> str:
+    """`#\\a`, `#\\Space`."""
+    name = character_name(value.code)
+    return "#\\" + (name if name is not None else chr(value.code))
+
+
+def character_name(code: int) -> str | None:
+    """The name of a character that has one (the blanks and the controls), else None."""
+    name = CHARACTER_NAMES.get(code)
+    if name is not None:
+        return name
+    if code < 32 or 127 < code < 160 or 0xD800 <= code < 0xE000:
+        return f"U+{code:04X}"
+    return None
+
+
+def digits_of(value: int, base: int = 10) -> str:
+    """The digits of a non-negative integer in a base; charged by its size."""
+    bits = value.bit_length()
+    if bits > 2000:
+        words = bits // 64
+        STATE.charge(words + words * words // 64)
+        STATE.charge_memory(bits // 3)
+        return _long_digits(value, base)
+    if base == 10:
+        return str(value)
+    if base == 2:
+        return format(value, "b")
+    if base == 8:
+        return format(value, "o")
+    if base == 16:
+        return format(value, "X")
+    if value == 0:
+        return "0"
+    letters: list[str] = []
+    while value:
+        value, digit = divmod(value, base)
+        letters.append(_DIGITS[digit])
+    return "".join(reversed(letters))
+
+
+def _long_digits(value: int, base: int) -> str:
+    """Digits by halving: Python's own conversion is quadratic and refuses long integers."""
+    if base in (2, 8, 16):
+        return format(value, {2: "b", 8: "o", 16: "X"}[base])
+    powers: list[tuple[int, int]] = []  # (base ** digits, digits), doubling
+    power, width = base**64, 64
+    while power <= value:
+        powers.append((power, width))
+        power, width = power * power, width * 2
+
+    def convert(number: int, level: int, pad: int) -> str:
+        if level < 0:
+            return digits_of(number, base).rjust(pad, "0")
+        divisor, below = powers[level]
+        high, low = divmod(number, divisor)
+        tail = convert(low, level - 1, below)
+        if not high and not pad:
+            return tail.lstrip("0")
+        return convert(high, level - 1, max(pad - below, 0)) + tail
+
+    return convert(value, len(powers) - 1, 0).lstrip("0")
+
+
+def integer_text(value: int) -> str:
+    """An integer in *print-base*, with *print-radix*'s mark."""
+    base = PRINT_BASE.value
+    if base == 10:
+        if -(1 << 60) < value < 1 << 60:
+            text = int.__repr__(value)
+        else:
+            text = ("-" if value < 0 else "") + digits_of(abs(value))
+        return text if PRINT_RADIX.value is NIL else text + "."
+    sign = "-" if value < 0 else ""
+    return _radix_mark(base) + sign + digits_of(abs(value), base)
+
+
+def _radix_mark(base: int) -> str:
+    if PRINT_RADIX.value is NIL:
+        return ""
+    return {2: "#b", 8: "#o", 16: "#x"}.get(base, f"#{base}r")
+
+
+def ratio_text(value: Fraction) -> str:
+    """A ratio in *print-base*."""
+    base = PRINT_BASE.value
+    sign = "-" if value < 0 else ""
+    mark = _radix_mark(base)
+    digits = digits_of(abs(value.numerator), base) + "/" + digits_of(value.denominator, base)
+    return mark + sign + digits
+
+
+def float_digits(value: float) -> tuple[str, int]:
+    """The shortest digits d1d2… and the exponent e of a finite positive float: 0.d1d2… * 10^e."""
+    mantissa, _, exponent = repr(value).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    point = int(exponent or 0) + len(whole)
+    if whole == "0":
+        point -= len(fraction) - len(fraction.lstrip("0")) + 1
+    return digits.rstrip("0") or "0", point
+
+
+def float_text(value: float) -> str:
+    """A float as CL prints it: fixed notation from 1e-3 below 1e7, else d.ddde±n."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return f"#<float {value!r}>"
+    magnitude = abs(value)
+    sign = "-" if str(value)[0] == "-" else ""
+    if magnitude == 0.0:
+        return sign + "0.0"
+    digits, point = float_digits(magnitude)
+    if 1e-3 <= magnitude < 1e7:
+        if point <= 0:
+            return f"{sign}0.{'0' * -point}{digits}"
+        if len(digits) <= point:
+            return f"{sign}{digits}{'0' * (point - len(digits))}.0"
+        return f"{sign}{digits[:point]}.{digits[point:]}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}e{point - 1}"

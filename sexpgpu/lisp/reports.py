@@ -1,0 +1,278 @@
+"""Lisp errors and limits as diagnostics: code, place, call trace, macro expansions, a fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sexpgpu.diagnostics.codes import lisp as codes
+from sexpgpu.diagnostics.model import Code, Diagnostic, Label, Note
+from sexpgpu.lisp.conditions import TYPES, report
+from sexpgpu.lisp.errors import LimitError, LispError
+from sexpgpu.lisp.state import Site
+from sexpgpu.lisp.values import CL, KEYWORD, Condition, Function, Module, Symbol
+from sexpgpu.reader.names import nearest
+from sexpgpu.reader.printer import brief
+from sexpgpu.source import Span
+
+_BY_SLOT: dict[str, Code] = {
+    "arguments": codes.E_ARG_001,
+    "keyword": codes.E_ARG_002,
+    "lambda-list": codes.E_ARG_003,
+    "form": codes.E_ARG_004,
+    "macro-arguments": codes.E_ARG_005,
+    "literal": codes.E_TYPE_003,
+    "cl-operator": codes.E_NAME_004,
+    "not-function": codes.E_NAME_005,
+    "assert": codes.E_COND_005,
+}
+_BY_TYPE: tuple[tuple[str, Code], ...] = (
+    ("unbound-variable", codes.E_NAME_001),
+    ("undefined-function", codes.E_NAME_002),
+    ("type-error", codes.E_TYPE_001),
+    ("program-error", codes.E_ARG_004),
+    ("control-error", codes.E_COND_003),
+    ("arithmetic-error", codes.E_COND_002),
+    ("parse-error", codes.E_COND_004),
+    ("end-of-file", codes.E_COND_004),
+)
+_LIMITS: dict[str, tuple[Code, str]] = {
+    "fuel": (codes.E_LIMIT_001, "evaluation took more than {} steps"),
+    "depth": (codes.E_LIMIT_002, "calls are nested more than {} deep"),
+    "memory": (codes.E_LIMIT_003, "evaluation needs more memory than {} cells"),
+    "time": (codes.E_LIMIT_004, "evaluation took more than {} seconds"),
+    "output": (codes.E_LIMIT_005, "more than {} characters were printed"),
+    "nesting": (codes.E_LIMIT_006, "lists are nested more than {} deep"),
+    "expansion": (codes.E_LIMIT_007, "a macro expanded more than {} times"),
+}
+MAX_NOTES = 8
+
+
+def code_of(condition: Condition) -> Code:
+    """The code of an error that nobody handled."""
+    special = condition.slots.get("code")
+    if special in _BY_SLOT:
+        return _BY_SLOT[special]
+    names = {kind.name for kind in TYPES[condition.type].linear}
+    if "sequence" in condition.slots and "type-error" in names:
+        return codes.E_TYPE_002
+    for name, code in _BY_TYPE:
+        if name in names:
+            return code
+    return codes.E_COND_001
+
+
+def error_diagnostic(error: LispError, module: Module | None, session: Any) -> Diagnostic:
+    """The diagnostic of an error."""
+    condition = error.condition
+    code = code_of(condition)
+    headline = _safe_report(condition)
+    if condition.type == "unbound-variable":
+        headline = f"the variable {brief(condition.slots.get('name'))} has no value"
+    labels, notes = _place(error.site, error.frames, error.hidden)
+    if error.uses and condition.slots.get("code") != "form":
+        labels, notes = _expanding(error, labels, notes)
+        if code is not codes.E_ARG_005:
+            headline = f"expanding {error.uses[-1][0]}: {headline}"
+            code = codes.E_MACRO_001
+    fix, more = _fix(code, condition, module, session)
+    notes = [*more, *notes]
+    return Diagnostic(code, headline, labels, notes[:MAX_NOTES], fix)
+
+
+def limit_diagnostic(error: LimitError) -> Diagnostic:
+    """The diagnostic of a limit."""
+    code, text = _LIMITS[error.kind]
+    amount = error.amount
+    shown = f"{amount:,}" if isinstance(amount, int) else f"{amount:g}"
+    site = error.site
+    if site.place is None and error.frames:
+        site = error.frames[0]
+    labels, notes = _place(site, error.frames, error.hidden)
+    return Diagnostic(code, text.format(shown), labels, notes[:MAX_NOTES])
+
+
+def _expanding(
+    error: LispError, labels: list[Label], notes: list[Note]
+) -> tuple[list[Label], list[Note]]:
+    """An error of a macro's function: the outermost use first, where it happened as notes."""
+    name, site = error.uses[-1]
+    use, around = _place(site, (), 0)
+    found: list[Note] = []
+    if labels and not (use and labels[0].span == use[0].span):
+        found.append(Note(f"raised here, in the macro {error.uses[0][0]}", labels[0].span))
+    for inner, inner_site in error.uses[:-1]:
+        found.append(Note(f"while {inner} was expanded", inner_site.span))
+    return use or labels, [*found, *around]
+
+
+def _safe_report(condition: Condition) -> str:
+    """A report runs the program's code: whatever goes wrong there must not hide the error."""
+    try:
+        return report(condition)
+    except (LispError, LimitError):
+        kind = condition.type
+        name = kind.name if isinstance(kind, Symbol) else kind
+        return f"a condition of type {name} (its report failed)"
+
+
+def _inside(inner: Span, outer: Span) -> bool:
+    return (
+        inner.source is outer.source and outer.start <= inner.start and inner.end <= outer.end
+    )
+
+
+def _place(
+    site: Site, frames: Iterable[Site], hidden: int
+) -> tuple[list[Label], list[Note]]:
+    """The primary place (the user's own text first), and notes: where in a macro or a standard
+    module it happened, the expansions around, the calls."""
+    notes: list[Note] = []
+    span = site.span
+    sites = [site, *frames]
+    primary = span
+    uses = [(name, use) for name, use in site.expansions if use is not None]
+    if uses and span is not None and not _inside(span, uses[0][1]):
+        # The form stands in a macro's template: the user wrote the outermost use.
+        primary = uses[-1][1]
+        notes.append(Note("in the text of the macro", span))
+    elif uses and span is None:
+        primary = uses[-1][1]
+    if primary is None or primary.source.standard:
+        for at in sites:
+            found = _user_span(at)
+            if found is not None:
+                if primary is not None:
+                    notes.append(Note("raised here", primary))
+                primary = found
+                break
+    for name, use in uses:
+        if primary is None or not (use == primary and len(uses) == 1):
+            notes.append(Note(f"in the expansion of {name}", use))
+        else:
+            notes.append(Note(f"in the expansion of {name}"))
+    last = primary
+    shown = 0
+    for at in frames:
+        call = _user_span(at)
+        if call is None or call == last:
+            continue
+        notes.append(Note("called from here", call))
+        last = call
+        shown += 1
+        if shown == 4:
+            break
+    if hidden:
+        notes.append(Note(f"and {hidden} more calls"))
+    return ([Label(primary)] if primary is not None else []), notes
+
+
+def _user_span(site: Site) -> Span | None:
+    span = site.span
+    if span is not None and not span.source.standard:
+        return span
+    for _, use in reversed(site.expansions):
+        if use is not None and not use.source.standard:
+            return use
+    return None
+
+
+# ---------------------------------------------------------------- fixes
+
+
+def _fix(
+    code: Code, condition: Condition, module: Module | None, session: Any
+) -> tuple[str | None, list[Note]]:
+    slots = condition.slots
+    name = slots.get("name")
+    if code is codes.E_NAME_001 and isinstance(name, Symbol):
+        return _variable_fix(name, module, slots.get("scope"))
+    if code is codes.E_NAME_002:
+        if isinstance(name, Symbol):
+            return _function_fix(name, module, session)
+        return None, []
+    if code is codes.E_ARG_001 and isinstance(slots.get("function"), Function):
+        return _count_fix(slots["function"])
+    if code is codes.E_ARG_002 and "known" in slots:
+        known = slots["known"]
+        near = nearest(brief(slots["key"]), known)
+        accepts = " ".join(known) if known else "no keywords"
+        fix = f"write {near}" if near else f"its keywords are {accepts}"
+        return fix, []
+    if code is codes.E_ARG_002 and isinstance(slots.get("function"), Function):
+        return _keyword_fix(slots["function"], slots.get("key"))
+    return None, []
+
+
+def _count_fix(function: Function) -> tuple[str | None, list[Note]]:
+    text = lambda_text(function)
+    notes: list[Note] = []
+    origin = function.origin
+    if isinstance(origin, Span) and not origin.source.standard:
+        notes.append(Note(f"{function.name} is defined here", origin))
+    inner = text[1:-1] if text.startswith("(") else text
+    return f"call it as ({function.name}{' ' + inner if inner else ''})", notes
+
+
+def lambda_text(function: Function) -> str:
+    """The lambda list of a function as text."""
+    text = function.lambda_list
+    if isinstance(text, str):
+        return text or "()"
+    if text is CL.own("nil"):
+        return "()"
+    return brief(text, 200)
+
+
+def _keyword_fix(function: Function, key: Any) -> tuple[str | None, list[Note]]:
+    words = lambda_text(function)[1:-1].split()
+    if "&key" not in words:
+        return None, []
+    known = [f":{w}" for w in words[words.index("&key") + 1 :] if not w.startswith("&")]
+    near = nearest(brief(key), known) if key is not None else None
+    return (f"write {near}" if near else f"its keywords are {' '.join(known)}"), []
+
+
+def _visible(module: Module | None, keep: Callable[[Symbol], bool]) -> list[str]:
+    if module is None:
+        return [n for n, s in CL.symbols.items() if keep(s)]
+    names: list[str] = []
+    for layer in (module, *module.inherits):
+        names.extend(n for n, s in layer.symbols.items() if keep(s) and not n.startswith("%"))
+    return names
+
+
+def _variable_fix(
+    name: Symbol, module: Module | None, scope: Any
+) -> tuple[str | None, list[Note]]:
+    from sexpgpu.lisp.values import UNBOUND
+
+    known = [] if scope is None else scope.variable_names()
+    known += _visible(module, lambda s: s.value is not UNBOUND)
+    near = nearest(name.name, known)
+    if near:
+        return f"write {near}", []
+    notes: list[Note] = []
+    if name.function is not None:
+        notes.append(Note(f"{name.name} is a function: as a value it is written #'{name.name}"))
+    if name.name.startswith(":") or name.module is KEYWORD:
+        return None, notes
+    return f"correct the name, or define it: (defvar {name.name} …)", notes
+
+
+def _function_fix(
+    name: Symbol, module: Module | None, session: Any
+) -> tuple[str | None, list[Note]]:
+    known = _visible(module, lambda s: s.function is not None or s.macro is not None)
+    from sexpgpu.lisp.analyze import SPECIAL
+
+    known.extend(s.name for s in SPECIAL)
+    near = nearest(name.name, known)
+    if near:
+        return f"write {near}", []
+    if module is not None:
+        for alias, target in module.aliases.items():
+            found = target.symbols.get(name.name)
+            if found is not None and (found.function or found.macro):
+                return f"write {alias}:{name.name}", []
+    return "correct the name, or define the function", []

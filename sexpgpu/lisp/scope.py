@@ -1,0 +1,231 @@
+"""Compile-time environments: what names mean where, and where variables live at run time.
+
+A `Scope` answers what a name means. A `Level` is one function being compiled. A `Frame` is the
+layout of one run-time list: slot 0 holds the enclosing frame, the others variables. Variables of
+inner `let`s share their function's frame, unless a closure captures one inside a loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sexpgpu.lisp.values import NIL, Cons, Symbol
+
+
+class Level:
+    """One function being analysed. `loops` counts the loops around the form at hand."""
+
+    __slots__ = ("loops", "parent")
+
+    def __init__(self, parent: Level | None = None) -> None:
+        self.parent = parent
+        self.loops = 0
+
+
+class Frame:
+    """The layout of a run-time frame; known when the code of its body has been made."""
+
+    __slots__ = ("parent", "size")
+
+    def __init__(self, parent: Frame | None = None) -> None:
+        self.parent = parent
+        self.size = 1
+
+    def add(self) -> int:
+        """A new slot."""
+        index = self.size
+        self.size = index + 1
+        return index
+
+
+class Var:
+    """A lexical variable, or what is kept like one (a local function, a block's token)."""
+
+    __slots__ = ("captured", "frame", "index", "level", "name", "used")
+
+    def __init__(self, name: Any, level: Level) -> None:
+        self.name = name
+        self.level = level
+        self.captured = False
+        self.used = False
+        self.frame: Frame | None = None
+        self.index = 0
+
+    def place(self, frame: Frame) -> int:
+        """Give it a slot of the frame."""
+        self.frame = frame
+        self.index = frame.add()
+        return self.index
+
+    def touch(self, level: Level) -> None:
+        """Note a use from the function `level`."""
+        self.used = True
+        if level is not self.level:
+            self.captured = True
+
+    def depth(self, frame: Frame) -> int:
+        """How many frames out from `frame` it lives."""
+        depth = 0
+        at: Frame | None = frame
+        while at is not self.frame:
+            assert at is not None, f"variable {self.name} out of scope"
+            depth += 1
+            at = at.parent
+        return depth
+
+
+class SymbolMacro:
+    """A lexical symbol macro."""
+
+    __slots__ = ("expansion",)
+
+    def __init__(self, expansion: Any) -> None:
+        self.expansion = expansion
+
+
+class Dynamic:
+    """A name that is dynamic here, by a declaration."""
+
+    __slots__ = ()
+
+
+DYNAMIC = Dynamic()
+
+
+class LocalFunction:
+    """A function of flet, labels or FLET_VALUES. `function` knows its counts of arguments."""
+
+    __slots__ = ("inlined", "lambda_list", "maximum", "minimum", "var")
+
+    def __init__(self, var: Var) -> None:
+        self.var = var
+        self.minimum = 0
+        self.maximum: int | None = None
+        self.lambda_list: Any = None  # None: known at run time only
+        self.inlined = False
+
+
+class LocalMacro:
+    """A macro of macrolet."""
+
+    __slots__ = ("function", "name")
+
+    def __init__(self, name: Symbol, function: Any) -> None:
+        self.name = name
+        self.function = function
+
+
+class Block:
+    """A block. `exits`: somebody leaves it by an exception. `var` holds the activation's token."""
+
+    __slots__ = ("exits", "level", "name", "var")
+
+    def __init__(self, name: Symbol, level: Level) -> None:
+        self.name = name
+        self.level = level
+        self.exits = False
+        self.var = Var(name, level)
+
+
+class Tagbody:
+    """A tagbody, like Block."""
+
+    __slots__ = ("exits", "indices", "level", "var")
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self.exits = False
+        self.indices: dict[Any, int] = {}
+        self.var = Var(NIL, level)
+
+
+class Scope:
+    """What names mean at a place. Immutable once forms were analysed in it."""
+
+    __slots__ = ("blocks", "functions", "level", "parent", "tags", "top_level", "variables")
+
+    def __init__(self, parent: Scope | None, level: Level, top_level: bool = False) -> None:
+        self.parent = parent
+        self.level = level
+        self.top_level = top_level
+        self.variables: dict[Symbol, Any] | None = None
+        self.functions: dict[Any, Any] | None = None
+        self.blocks: dict[Symbol, Block] | None = None
+        self.tags: dict[Any, Tagbody] | None = None
+
+    def variable(self, name: Symbol) -> Any:
+        """Var, SymbolMacro, DYNAMIC, or None when it is not bound here."""
+        at: Scope | None = self
+        while at is not None:
+            if at.variables is not None:
+                found = at.variables.get(name)
+                if found is not None:
+                    return found
+            at = at.parent
+        return None
+
+    def function(self, name: Any) -> Any:
+        """LocalFunction, LocalMacro or None. The name is a symbol or ("setf", symbol)."""
+        at: Scope | None = self
+        while at is not None:
+            if at.functions is not None:
+                found = at.functions.get(name)
+                if found is not None:
+                    return found
+            at = at.parent
+        return None
+
+    def block(self, name: Symbol) -> Block | None:
+        at: Scope | None = self
+        while at is not None:
+            if at.blocks is not None and name in at.blocks:
+                return at.blocks[name]
+            at = at.parent
+        return None
+
+    def tag(self, key: Any) -> Tagbody | None:
+        at: Scope | None = self
+        while at is not None:
+            if at.tags is not None and key in at.tags:
+                return at.tags[key]
+            at = at.parent
+        return None
+
+    def local_function_names(self) -> list[str]:
+        names: list[str] = []
+        at: Scope | None = self
+        while at is not None:
+            for name in at.functions or ():
+                if isinstance(name, Symbol):
+                    names.append(name.name)
+            at = at.parent
+        return names
+
+    def variable_names(self) -> list[str]:
+        names: list[str] = []
+        at: Scope | None = self
+        while at is not None:
+            names.extend(name.name for name in at.variables or ())
+            at = at.parent
+        return names
+
+
+def null_scope(top_level: bool = True) -> Scope:
+    """The null lexical environment."""
+    return Scope(None, Level(), top_level)
+
+
+def function_key(name: Any) -> Any:
+    """The key of a function name in a scope: the symbol, or ("setf", symbol); None: no name."""
+    if isinstance(name, Symbol):
+        return name
+    if (
+        isinstance(name, Cons)
+        and isinstance(name.car, Symbol)
+        and name.car.name == "setf"
+        and isinstance(name.cdr, Cons)
+        and isinstance(name.cdr.car, Symbol)
+        and name.cdr.cdr is NIL
+    ):
+        return ("setf", name.cdr.car)
+    return None

@@ -1,0 +1,504 @@
+"""A session: one evaluation world, from the first file to the last traced function.
+
+Its changes to lower layers are journaled; another session may run in between, and nothing of one
+leaks into the other. Everything runs on a thread with a big stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from sexpgpu.diagnostics.codes import lisp as codes
+from sexpgpu.diagnostics.model import Diagnostic, Label, Note, SxError
+from sexpgpu.lisp import world
+from sexpgpu.lisp.analyze import AT
+from sexpgpu.lisp.deep import run_deep
+from sexpgpu.lisp.errors import LimitError, LispError, make_error
+from sexpgpu.lisp.journal import Journal, activate
+from sexpgpu.lisp.state import STATE, Limits, Site
+from sexpgpu.lisp.values import (
+    CL,
+    NIL,
+    PRELUDE,
+    TENSOR,
+    UNBOUND,
+    Condition,
+    Cons,
+    Function,
+    Module,
+    SrcCons,
+    String,
+    Symbol,
+)
+from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
+from sexpgpu.source import Source, Span
+
+DEFINERS = frozenset(
+    (
+        "defun",
+        "defmacro",
+        "defvar",
+        "defparameter",
+        "defconstant",
+        "defstruct",
+        "deftype",
+        "defmodel",
+        "define-modify-macro",
+        "define-symbol-macro",
+        "define-condition",
+        "defoptimizer",
+    )
+)
+_DEFINITION = re.compile(r"^\((def[^\s()]*)\s+\(?([^\s()\"';]+)", re.MULTILINE)
+
+_current: list[Session | None] = [None]
+
+
+class Loaded:
+    """A module, and what was found while it was loaded."""
+
+    __slots__ = ("diagnostics", "module")
+
+    def __init__(self, module: Module, diagnostics: list[Diagnostic]) -> None:
+        self.module = module
+        self.diagnostics = diagnostics
+
+
+class Session:
+    """See the module's docstring.
+
+    limits       what evaluation may use, all files together
+    features     the names that #+ finds, without colons
+    seed         of `random`
+    diagnostics  the warnings so far
+    sources      every source that was read, in order
+    on_form      called with (form, module) before each top-level form is evaluated
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        features: frozenset[str] = frozenset(),
+        seed: int = 0,
+        resolve: Callable[[str, Module], Source | None] | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.features = frozenset((*features, "sexpgpu"))
+        self.seed = seed
+        self.resolve = resolve
+        self.diagnostics: list[Diagnostic] = []
+        self.sources: list[Source] = []
+        self.on_form: list[Callable[[Any, Module], None]] = []
+        self.modules: dict[str, Module] = {}
+        self._journal = Journal()
+        self._loading: list[str] = []
+        self._definitions: dict[tuple[str, Symbol], tuple[Any, Span | None]] = {}
+        self._failed: set[Symbol] = set()
+        self._failed_aliases: set[str] = set()
+        self._calls: dict[Symbol, Site] = {}
+        self._started = False
+        self._strict = False
+
+    # ------------------------------------------------------------ running
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        """The result of `work()` with this session active, on a thread with a big stack."""
+
+        def body() -> Any:
+            self._enter()
+            return work()
+
+        return run_deep(body, self._interrupt)
+
+    def _interrupt(self) -> None:
+        STATE.reserve = 0
+        STATE.fuel = 0
+
+    def _enter(self) -> None:
+        world.prepare()
+        other = _current[0]
+        if other is not self:
+            if other is not None:
+                other._leave()
+            if self._started:
+                self._journal.swap()
+            _current[0] = self
+            activate(self._journal)
+            STATE.session = self
+            STATE.reset(self.limits, self.seed)
+            self._started = True
+
+    def _leave(self) -> None:
+        self._journal.swap()
+        activate(None)
+        _current[0] = None
+        STATE.session = None
+
+    def close(self) -> None:
+        """Undo what the session changed outside its own modules."""
+        if _current[0] is self:
+            self._leave()
+
+    # ------------------------------------------------------------ loading
+
+    def load(self, source: Source, name: str = "main") -> Module:
+        """Read and evaluate a file as the main module. SxError with everything that is wrong."""
+        loaded = self.load_all(source, name)
+        if any(d.severity == "error" for d in loaded.diagnostics):
+            raise SxError(*loaded.diagnostics)
+        return loaded.module
+
+    def load_all(self, source: Source, name: str = "main") -> Loaded:
+        """Like `load`, but gives what was found instead of raising it."""
+        return self.run(lambda: self._load(source, self.new_module(name, source.path)))
+
+    def new_module(self, name: str, path: str | None = None) -> Module:
+        """A fresh module that inherits prelude, tensor operations and CL."""
+        return Module(name, (PRELUDE, TENSOR, CL), path)
+
+    def _load(self, source: Source, module: Module) -> Loaded:
+        self.sources.append(source)
+        found: list[Diagnostic] = []
+        saved = STATE.module, AT.lazy, self._strict, self._calls
+        STATE.module = module
+        AT.lazy = source.standard
+        self._strict = True
+        self._calls = {}
+        try:
+            self._shadow(source, module)
+            reader = Reader(source, module, self.features, nesting=self.limits.nesting)
+            while self._next(reader, module, found):
+                pass
+            if not source.standard:
+                self._check_calls(found)
+        finally:
+            STATE.module, AT.lazy, self._strict, self._calls = saved
+        return Loaded(module, found)
+
+    def _next(self, reader: Reader, module: Module, found: list[Diagnostic]) -> bool:
+        """Read and evaluate one top-level form; whether there may be more."""
+        start = reader.at
+        try:
+            form = reader.read()
+            if form is END:
+                return False
+        except ReadFailure as failure:
+            if not self._known_alias(failure):
+                found.append(failure.diagnostic)
+            self._fail_text(reader, start, module)
+            return True
+        except TooDeep as deep:
+            code = codes.E_LIMIT_006
+            text = f"lists are nested more than {deep.limit:,} deep"
+            found.append(Diagnostic(code, text, [Label(deep.span)]))
+            return True
+        try:
+            for hook in self.on_form:
+                hook(form, module)
+            self._evaluate(form)
+        except LispError as error:
+            if not self._consequence(error):
+                found.append(self.report(error))
+            self._fail(form)
+        except SxError as error:
+            found.extend(error.diagnostics)
+            self._fail(form)
+        except LimitError as error:
+            found.append(self.report(error))
+            return False
+        except RecursionError:
+            found.append(self.report(LimitError("depth", STATE.depth)))
+            return False
+        return True
+
+    def _evaluate(self, form: Any) -> Any:
+        from sexpgpu.lisp.special import evaluate_top_level
+
+        depth = len(STATE.stack)
+        STATE.site = Site(form.place if type(form) is SrcCons else None)
+        handlers, restarts = STATE.handlers, STATE.restarts
+        try:
+            return evaluate_top_level(form)
+        finally:
+            del STATE.stack[depth:]
+            STATE.handlers, STATE.restarts = handlers, restarts
+
+    def _shadow(self, source: Source, module: Module) -> None:
+        """Names of lower layers that the file defines become its own before it is read."""
+        for match in _DEFINITION.finditer(source.text):
+            if match.group(1).lower() not in DEFINERS:
+                continue
+            name = match.group(2).lower()
+            if name in module.symbols or ":" in name or "|" in name:
+                continue
+            lower = module.find(name)
+            if lower is not None and lower.module in (PRELUDE, TENSOR):
+                module.shadows[lower] = module.own(name)
+
+    def _known_alias(self, failure: ReadFailure) -> bool:
+        span = failure.diagnostic.span
+        if span is None:
+            return False
+        alias, colon, _ = span.text.partition(":")
+        return bool(colon) and alias in self._failed_aliases
+
+    def _fail_text(self, reader: Reader, start: int, module: Module) -> None:
+        match = _DEFINITION.search(reader.source.text, start, max(reader.at, start + 1))
+        if match is not None:
+            self._failed.add(module.intern(match.group(2).lower()))
+
+    def _fail(self, form: Any) -> None:
+        """The form failed: what it would have defined is not to be missed again."""
+        if not isinstance(form, Cons) or not isinstance(form.car, Symbol):
+            return
+        items = list(form.cdr) if isinstance(form.cdr, Cons) else []
+        if form.car.name == "require":
+            for key, value in zip(items[1::2], items[2::2], strict=False):
+                if isinstance(key, Symbol) and isinstance(value, Symbol) and key.name == "as":
+                    self._failed_aliases.add(value.name)
+                elif isinstance(value, Cons):
+                    self._failed.update(v for v in value if isinstance(v, Symbol))
+            return
+        if form.car.name.startswith("def") and items:
+            name = items[0].car if isinstance(items[0], Cons) else items[0]
+            if isinstance(name, Symbol):
+                self._failed.add(name)
+        elif form.car is CL.own("progn"):
+            for item in items:
+                self._fail(item)
+
+    def _consequence(self, error: LispError) -> bool:
+        """Whether the error only follows from a form that failed before."""
+        name = error.condition.slots.get("name")
+        return isinstance(name, Symbol) and name in self._failed
+
+    def _check_calls(self, found: list[Diagnostic]) -> None:
+        """Warn of calls of functions that were never defined."""
+        if any(d.severity == "error" for d in found):
+            return
+        from sexpgpu.lisp.reports import _function_fix
+
+        for symbol, site in self._calls.items():
+            if symbol.function is not None or symbol.macro is not None or symbol in self._failed:
+                continue
+            span = site.span
+            if span is None or span.source.standard:
+                continue
+            fix, _ = _function_fix(symbol, STATE.module, self)
+            self.warn(
+                Diagnostic(
+                    codes.W_NAME_002,
+                    f"the function {symbol.name} is called here and never defined",
+                    [Label(span)],
+                    fix=fix,
+                )
+            )
+
+    # ------------------------------------------------------------ modules
+
+    def require(
+        self,
+        path: str,
+        requiring: Module,
+        alias: str | None,
+        names: list[Symbol],
+        span: Span | None,
+    ) -> Module:
+        """The module at a path, evaluated when it was not yet; named and imported as told."""
+        from sexpgpu.lisp.modules import find_source, import_names
+
+        source = self.resolve(path, requiring) if self.resolve is not None else None
+        if source is None:
+            source = find_source(path, requiring, span)
+        key = source.path or source.name
+        module = self.modules.get(key)
+        if module is None:
+            if key in self._loading or key == requiring.path:
+                chain = " → ".join([*self._loading[self._loading.index(key) :], key]) if (
+                    key in self._loading
+                ) else f"{key} → {key}"
+                raise SxError(
+                    Diagnostic(
+                        codes.E_MOD_002,
+                        "modules require each other in a cycle",
+                        [Label(span)] if span else [],
+                        [Note(chain)],
+                    )
+                )
+            module = self._load_required(source, path, key)
+        if alias is not None:
+            present = requiring.aliases.get(alias)
+            if present is not None and present is not module:
+                raise SxError(
+                    Diagnostic(
+                        codes.E_MOD_005,
+                        f"the alias {alias} already names {present.name}",
+                        [Label(span)] if span else [],
+                    )
+                )
+            requiring.aliases[alias] = module
+        import_names(module, requiring, names, span)
+        return module
+
+    def _load_required(self, source: Source, path: str, key: str) -> Module:
+        name = path.rpartition("/")[2].removesuffix(".sx") if not source.standard else path
+        self._loading.append(key)
+        try:
+            loaded = self._load(source, self.new_module(name, source.path))
+        finally:
+            self._loading.pop()
+        if any(d.severity == "error" for d in loaded.diagnostics):
+            raise SxError(*loaded.diagnostics)
+        self.modules[key] = loaded.module
+        return loaded.module
+
+    # ------------------------------------------------------------ evaluation
+
+    def evaluate(self, text: Any, module: Module) -> list[Any]:
+        """The values of a form, or of the last form of a text. Raises SxError."""
+        return self.run(lambda: self._evaluate_text(text, module))
+
+    def _evaluate_text(self, text: Any, module: Module) -> list[Any]:
+        from sexpgpu.lisp.calls import values_list
+
+        saved = STATE.module
+        STATE.module = module
+        try:
+            if not isinstance(text, str | Source):
+                return values_list(self._evaluate(text))
+            source = text if isinstance(text, Source) else Source("<text>", text)
+            self.sources.append(source)
+            reader = Reader(source, module, self.features, nesting=self.limits.nesting)
+            result: Any = NIL
+            while (form := reader.read()) is not END:
+                result = self._evaluate(form)
+            return values_list(result)
+        except (LispError, LimitError, ReadFailure, TooDeep) as error:
+            raise SxError(self.report(error)) from None
+        except RecursionError:
+            raise SxError(self.report(LimitError("depth", STATE.depth))) from None
+        finally:
+            STATE.module = saved
+
+    def function(self, module: Module, name: str) -> Function | None:
+        """The module's own function of that name, or None."""
+        found = module.symbols.get(name)
+        return found.function if found is not None and found.module is module else None
+
+    def report(self, error: BaseException) -> Diagnostic:
+        """The diagnostic of a LispError, a limit or a failure of the reader."""
+        from sexpgpu.lisp.reports import error_diagnostic, limit_diagnostic
+
+        if isinstance(error, LispError):
+            return error_diagnostic(error, STATE.module, self)
+        if isinstance(error, LimitError):
+            return limit_diagnostic(error)
+        if isinstance(error, ReadFailure):
+            return error.diagnostic
+        if isinstance(error, TooDeep):
+            text = f"lists are nested more than {error.limit:,} deep"
+            return Diagnostic(codes.E_LIMIT_006, text, [Label(error.span)])
+        raise TypeError(f"not an error of the Lisp: {error!r}")
+
+    # ------------------------------------------------------------ told by the evaluator
+
+    def warn(self, diagnostic: Diagnostic) -> None:
+        """Collect a warning (each once)."""
+        for present in self.diagnostics:
+            if (
+                present.code is diagnostic.code
+                and present.headline == diagnostic.headline
+                and present.span == diagnostic.span
+            ):
+                return
+        self.diagnostics.append(diagnostic)
+
+    def warned(self, condition: Condition, site: Site) -> None:
+        """`warn` was called and nobody muffled it."""
+        from sexpgpu.lisp.reports import _place, _safe_report
+
+        labels, notes = _place(site, STATE.stack[::-1], 0)
+        self.warn(Diagnostic(codes.W_COND_001, _safe_report(condition), labels, notes[:8]))
+
+    def note_call(self, symbol: Symbol, site: Site) -> None:
+        """A function that is not defined yet is called in the text."""
+        self._calls.setdefault(symbol, site)
+
+    def defining(self, name: Symbol, kind: str, site: Site) -> Symbol:
+        """The symbol that a definition defines. Errors: names of other modules, a second
+        definition in a file. Warning: names of lower layers."""
+        module = STATE.module
+        if module is None:
+            return name
+        symbol = name
+        owner = name.module
+        span = site.span
+        if owner in (PRELUDE, TENSOR) and module is not owner:
+            symbol = module.symbols.get(name.name) or module.own(name.name)
+            module.shadows[name] = symbol
+        elif owner is not module and owner is not None and owner is not CL:
+            error = make_error(
+                "program-error",
+                site,
+                message=f"{name.name} belongs to the module {owner.name}",
+                code="foreign-name",
+            )
+            raise error
+        self._warn_shadow(symbol, module, span)
+        if self._strict and not AT.lazy:
+            self._once(symbol, kind, site)
+        return symbol
+
+    def _warn_shadow(self, symbol: Symbol, module: Module, span: Span | None) -> None:
+        for lower, own in module.shadows.items():
+            if not (lower.function or lower.macro or lower.special):
+                continue  # a name that only occurs there, as a variable say
+            if own is symbol and span is not None and not span.source.standard:
+                layer = "prelude" if lower.module is PRELUDE else "tensor operations"
+                where = "the prelude" if layer == "prelude" else "the tensor operations"
+                self.warn(
+                    Diagnostic(
+                        codes.W_NAME_001,
+                        f"{symbol.name} is a name of {where}; this definition replaces it here",
+                        [Label(span)],
+                    )
+                )
+
+    def _once(self, symbol: Symbol, kind: str, site: Site) -> None:
+        space = "function" if kind in ("function", "macro") else kind
+        place = site.place
+        key = (space, symbol)
+        present = self._definitions.get(key)
+        where = None if place is None else place[:3]
+        if present is None or present[0] == where or where is None:
+            self._definitions[key] = (where, site.span)
+            return
+        labels = [Label(site.span, "the second definition")] if site.span else []
+        if present[1] is not None:
+            labels.append(Label(present[1], "the first"))
+        raise SxError(
+            Diagnostic(codes.E_NAME_003, f"{symbol.name} is defined twice in this file", labels)
+        )
+
+
+def load_prelude() -> None:
+    """Evaluate the prelude into its layer (once a process, before any session)."""
+    from sexpgpu.lisp.modules import package_source
+    from sexpgpu.lisp.special import evaluate_top_level
+
+    source = package_source("prelude.sx")
+    saved = STATE.module
+    STATE.module = PRELUDE
+    AT.lazy = True
+    try:
+        reader = Reader(source, PRELUDE)
+        while (form := reader.read()) is not END:
+            evaluate_top_level(form)
+    finally:
+        STATE.module = saved
+        AT.lazy = False
+
+
+__all__ = ["UNBOUND", "String"]

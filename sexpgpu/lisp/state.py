@@ -1,0 +1,249 @@
+"""The state of the one evaluation that runs: fuel, call stack, limits, output, handlers.
+
+There is one STATE a process (evaluations run one after the other). The call stack holds the Site
+of each active Lisp function's call; `STATE.site` is the Site of the call being made, set by the
+compiled call node right before it calls, so a builtin finds its own call site there.
+Knows nothing of the compiler.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from sexpgpu.source import NOWHERE, Origin, Span
+
+if TYPE_CHECKING:
+    from sexpgpu.lisp.values import Module
+
+CHUNK = 16_384  # fuel handed out at once: the clock and the memory are looked at in between
+
+
+class Site:
+    """A place in the program: where the form is, and the macro expansions around it.
+
+    `place` begins with (source, start, end), or is None. `expansions` is (macro name, span of the
+    use) pairs, innermost first.
+    """
+
+    __slots__ = ("expansions", "place")
+
+    def __init__(
+        self,
+        place: tuple[Any, ...] | None,
+        expansions: tuple[tuple[str, Span | None], ...] = (),
+    ) -> None:
+        self.place = place
+        self.expansions = expansions
+
+    @property
+    def span(self) -> Span | None:
+        """The span of the form."""
+        place = self.place
+        return Span(place[0], place[1], place[2]) if place is not None else None
+
+
+NO_SITE = Site(None)
+
+
+class Limits:
+    """What one evaluation may use.
+
+    fuel      evaluation steps (Lisp calls and loop iterations, and the steps of long builtins)
+    depth     nested Lisp calls
+    memory    cells and bytes allocated by builtins that allocate many at once, in total
+    objects   live Python objects (conses and their kin)
+    output    characters written
+    seconds   wall time
+    nesting   depth of parentheses that the reader takes
+    expansions  nested macro expansions of one form
+    """
+
+    __slots__ = (
+        "depth",
+        "expansions",
+        "fuel",
+        "memory",
+        "nesting",
+        "objects",
+        "output",
+        "seconds",
+    )
+
+    def __init__(
+        self,
+        fuel: int = 50_000_000,
+        depth: int = 10_000,
+        memory: int = 400_000_000,
+        objects: int = 20_000_000,
+        output: int = 10_000_000,
+        seconds: float = 30.0,
+        nesting: int = 1_000,
+        expansions: int = 1_000,
+    ) -> None:
+        self.fuel = fuel
+        self.depth = depth
+        self.memory = memory
+        self.objects = objects
+        self.output = output
+        self.seconds = seconds
+        self.nesting = nesting
+        self.expansions = expansions
+
+
+class Sink:
+    """The text sink behind *standard-output*: keeps what was written, knows the column."""
+
+    __slots__ = ("column", "parts")
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.column = 0
+
+    def write(self, text: str) -> None:
+        """Write text; raises E-LIMIT when the evaluation has written too much."""
+        if not text:
+            return
+        STATE.charge_output(len(text))
+        self.parts.append(text)
+        newline = text.rfind("\n")
+        self.column = self.column + len(text) if newline < 0 else len(text) - newline - 1
+
+    def take(self) -> str:
+        """What was written since the last call."""
+        text = "".join(self.parts)
+        self.parts.clear()
+        return text
+
+
+class State:
+    """See the module's docstring. `fuel` is what is left of the chunk at hand; `reserve` the rest.
+
+    handlers   the active handler clusters, innermost last (lisp.signalling)
+    restarts   the active restarts, innermost last (lisp.signalling)
+    module     the module whose forms are being read or evaluated
+    output     the text sink of *standard-output* when no stream is bound to it
+    random     the seeded generator of `random` (made when first asked)
+    """
+
+    __slots__ = (
+        "cleanup",
+        "deadline",
+        "depth",
+        "fuel",
+        "gensym",
+        "handlers",
+        "limits",
+        "memory",
+        "module",
+        "objects_at",
+        "output",
+        "output_left",
+        "random",
+        "reserve",
+        "restarts",
+        "seed",
+        "session",
+        "site",
+        "stack",
+    )
+
+    def __init__(self) -> None:
+        self.stack: list[Site] = []  # never replaced: compiled code holds it
+        self.module: Module | None = None
+        self.session: Any = None
+        self.reset(Limits())
+
+    def reset(self, limits: Limits, seed: int = 0) -> None:
+        """Begin an evaluation with fresh limits."""
+        self.limits = limits
+        self.depth = limits.depth
+        self.site = NO_SITE
+        self.stack.clear()
+        self.handlers: tuple[Any, ...] = ()
+        self.restarts: tuple[Any, ...] = ()
+        self.fuel = min(CHUNK, limits.fuel)
+        self.reserve = limits.fuel - self.fuel
+        self.memory = limits.memory
+        self.output_left = limits.output
+        self.deadline = monotonic() + limits.seconds
+        self.objects_at = 0
+        self.output: Any = Sink()
+        self.random: Any = None
+        self.seed = seed
+
+    def refuel(self) -> None:
+        """Called when `fuel` has gone below zero: the next chunk, or E-LIMIT."""
+        if self.reserve <= 0:
+            raise limit("fuel", self.limits.fuel)
+        if monotonic() > self.deadline:
+            raise limit("time", self.limits.seconds)
+        self.objects_at += 1
+        if self.objects_at >= 8:
+            self.objects_at = 0
+            if sys.getallocatedblocks() > self.limits.objects:
+                raise limit("memory", self.limits.objects)
+        portion = min(CHUNK, self.reserve)
+        self.reserve -= portion
+        self.fuel += portion
+        if self.fuel < 0:
+            self.refuel()
+
+    def charge(self, steps: int) -> None:
+        """Take fuel for a builtin that does `steps` steps."""
+        if steps > CHUNK:
+            if steps > self.reserve + self.fuel:
+                self.reserve = 0
+                raise limit("fuel", self.limits.fuel)
+            self.reserve -= steps
+            steps = 0
+            if monotonic() > self.deadline:
+                raise limit("time", self.limits.seconds)
+        self.fuel -= steps
+        if self.fuel < 0:
+            self.refuel()
+
+    def charge_memory(self, cells: int) -> None:
+        """Take memory for a builtin that is about to allocate `cells` cells or bytes."""
+        self.memory -= cells
+        if self.memory < 0:
+            self.memory = max(0, self.memory + cells)
+            raise limit("memory", self.limits.memory)
+
+    def charge_output(self, characters: int) -> None:
+        """Take output for `characters` about to be written to the outside."""
+        self.output_left -= characters
+        if self.output_left < 0:
+            raise limit("output", self.limits.output)
+
+
+STATE = State()
+charge = STATE.charge
+charge_memory = STATE.charge_memory
+
+
+def limit(kind: str, amount: float) -> BaseException:
+    """The exception of a limit that was reached: fuel, time, depth, memory, output, nesting,
+    expansion."""
+    from sexpgpu.lisp.errors import LimitError
+
+    return LimitError(kind, amount)
+
+
+def current_origin() -> Origin:
+    """Where the call being made is: its span, the calls around it, the macro expansions."""
+    site = STATE.site
+    calls: list[Span] = []
+    for at in reversed(STATE.stack):
+        if at.span is not None:
+            calls.append(at.span)
+            if len(calls) == 8:
+                break
+    span = site.span
+    if span is None:
+        if not calls:
+            return NOWHERE
+        span = calls[0]
+    expansions = tuple((name, use) for name, use in site.expansions if use is not None)
+    return Origin(span, tuple(calls), expansions)

@@ -1,0 +1,45 @@
+"""Brings the Lisp up once a process: special forms, builtins, prelude."""
+
+from __future__ import annotations
+
+import sys
+
+_ready = [False, False]
+
+
+def prepare_operators() -> None:
+    """Special forms, macros and the builtins of evaluation."""
+    if _ready[0]:
+        return
+    _ready[0] = True
+    from sexpgpu.lisp import (  # noqa: F401
+        control_macros,
+        definitions,
+        evaluation,
+        inline,
+        macros,
+        places,
+        signalling,
+        special,
+        structures,
+    )
+    from sexpgpu.lisp.hostoperators import install_macros
+
+    install_macros()
+
+
+def prepare() -> None:
+    """Everything, the prelude included."""
+    if _ready[1]:
+        return
+    prepare_operators()
+    from sexpgpu.lisp.builtins import load
+
+    load()
+    _ready[1] = True
+    # A Lisp call takes several Python frames; these cost no C stack on 3.11 and later.
+    if sys.getrecursionlimit() < 2_000_000:
+        sys.setrecursionlimit(2_000_000)
+    from sexpgpu.lisp.session import load_prelude
+
+    load_prelude()

@@ -1,0 +1,693 @@
+"""Text to forms. Iterative: depth of nesting costs no Python stack.
+
+`Reader` reads one top-level form after another; what is wrong is a ReadFailure, after which it can
+go on. Symbols are interned in a module as they are read; `alias:name` asks that module's aliases.
+Knows nothing of evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sexpgpu.diagnostics.codes import read as codes
+from sexpgpu.diagnostics.model import Code, Diagnostic, Label, Note
+from sexpgpu.lisp.values import (
+    CL,
+    KEYWORD,
+    NIL,
+    Cons,
+    Module,
+    SrcCons,
+    String,
+    Symbol,
+    Vector,
+    char,
+    keyword,
+)
+from sexpgpu.reader.lexer import (
+    G_CLOSE,
+    G_OPEN,
+    G_QUOTE,
+    G_STRING,
+    G_TOKEN,
+    NEXT,
+    SKIP,
+    TERMINATORS,
+    TOKEN,
+    character_code,
+    comment_end,
+    escaped_token,
+    string_end,
+)
+from sexpgpu.reader.numbers import BadNumber, parse_number, parse_radix
+from sexpgpu.source import Source, Span
+
+QUOTE = CL.own("quote")
+FUNCTION = CL.own("function")
+QUASIQUOTE = CL.own("quasiquote")
+UNQUOTE = CL.own("unquote")
+UNQUOTE_SPLICING = CL.own("unquote-splicing")
+
+_LIST, _VECTOR, _PREFIX, _TEST, _SKIP_ONE = range(5)
+_NUMERIC = frozenset("0123456789+-.")
+
+
+_MISSING: Any = object()
+
+
+class _End:
+    __slots__ = ()
+
+
+END = _End()  # no more forms
+
+
+class ReadFailure(Exception):
+    """Text that is not a form. `at_end`: more text might have completed it."""
+
+    def __init__(self, diagnostic: Diagnostic, at_end: bool = False) -> None:
+        super().__init__(diagnostic.headline)
+        self.diagnostic = diagnostic
+        self.at_end = at_end
+
+
+class TooDeep(Exception):
+    """Lists nested beyond the limit, with the place of the one too many."""
+
+    def __init__(self, span: Span, limit: int) -> None:
+        super().__init__("lists are nested too deeply")
+        self.span = span
+        self.limit = limit
+
+
+class _Frame:
+    """An open list, vector or prefix."""
+
+    __slots__ = ("dot", "items", "kind", "mark", "places", "start", "tail")
+
+    def __init__(self, kind: int, start: int, mark: Any = None) -> None:
+        self.kind = kind
+        self.start = start
+        self.mark = mark  # the prefix's symbol; the wanted outcome of a feature test
+        self.items: list[Any] = []
+        self.places: list[int] = []  # start and end of each item, the end -1 for a list
+        self.dot = -1
+        self.tail: Any = None
+
+
+class Reader:
+    """Reads the forms of one source into one module.
+
+    `features` are the names (no colon) that `#+` finds. After a ReadFailure `read` may be called
+    again: it goes on after the form that failed, so that one mistake does not hide the others.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        module: Module,
+        features: Iterable[str] = ("sexpgpu",),
+        start: int = 0,
+        nesting: int = 1_000,
+        base: int = 10,
+    ) -> None:
+        self.source = source
+        self.module = module
+        self.features = frozenset(features)
+        self.at = start
+        self.nesting = nesting
+        self.base = base
+        self._atoms: dict[str, Any] = {}
+        self._known = module.symbols  # a cached atom is good while no name was added over it
+        self._size = len(module.symbols)
+        self._suppressed = 0
+        self._testing = 0
+        self._quoting = 0
+        self._start = 0  # of the list closed last
+
+    # ------------------------------------------------------------ failures
+
+    def _fail(
+        self,
+        code: Code,
+        headline: str,
+        start: int,
+        end: int,
+        label: str = "",
+        notes: Iterable[Note] = (),
+        fix: str | None = None,
+        at_end: bool = False,
+    ) -> ReadFailure:
+        span = Span(self.source, start, end)
+        made = Diagnostic(code, headline, [Label(span, label)], list(notes), fix)
+        return ReadFailure(made, at_end)
+
+    def _restart(self, after: int) -> None:
+        """Go on at the next line that begins with an open parenthesis."""
+        found = self.source.text.find("\n(", after)
+        self.at = len(self.source.text) if found < 0 else found + 1
+        self._suppressed = self._testing = self._quoting = 0
+
+    def _unclosed(self, frames: list[_Frame]) -> ReadFailure:
+        """The text ended inside `frames`. A later line that begins with `(` in column 1 shows
+        where the form was meant to end: blame the list that was open there."""
+        outermost = frames[0]
+        text = self.source.text
+        resume = text.find("\n(", outermost.start)
+        frame = frames[-1]
+        if resume >= 0:
+            frame = self._open_at(outermost.start, resume) or outermost
+        self._restart(outermost.start)
+        notes: list[Note] = []
+        if resume >= 0:
+            notes.append(
+                Note("the next top-level form begins here", Span(self.source, resume + 1, resume + 2))
+            )
+        if frame.kind >= _PREFIX:
+            return self._fail(
+                codes.E_READ_010,
+                "the text ends where a form should follow",
+                frame.start,
+                min(frame.start + 2, len(text)),
+                at_end=True,
+            )
+        return self._fail(
+            codes.E_READ_001,
+            "this parenthesis is never closed",
+            frame.start,
+            frame.start + (2 if frame.kind == _VECTOR else 1),
+            "opened here",
+            notes,
+            at_end=True,
+        )
+
+    def _open_at(self, start: int, end: int) -> _Frame | None:
+        """The innermost list open at `end`, reading from `start`."""
+        inner = Reader(
+            Source(self.source.name, self.source.text[:end]), Module("scratch", (CL,)), (), start
+        )
+        try:
+            inner.read()
+        except ReadFailure as failure:
+            span = failure.diagnostic.span
+            if span is not None and failure.diagnostic.code is codes.E_READ_001:
+                return _Frame(_LIST, span.start)
+        except TooDeep:
+            pass
+        return None
+
+    # ------------------------------------------------------------ the loop
+
+    def skip(self) -> None:
+        """Pass over blanks and comments."""
+        text = self.source.text
+        while True:
+            found = SKIP.match(text, self.at)
+            assert found is not None
+            at = found.end()
+            if not text.startswith("#|", at):
+                self.at = at
+                return
+            end = comment_end(text, at)
+            if end < 0:
+                self._restart(at)
+                raise self._fail(
+                    codes.E_READ_003, "this comment is never closed", at, at + 2, at_end=True
+                )
+            self.at = end
+
+    def read(self) -> Any:
+        """The next form, or END."""
+        self._suppressed = self._testing = self._quoting = 0
+        if len(self._known) != self._size:
+            self._atoms.clear()
+            self._size = len(self._known)
+        frames: list[_Frame] = []
+        try:
+            return self._read(frames)
+        except ReadFailure:
+            # Go on after the form: at the next line that begins a top-level form.
+            if frames and self.at > frames[0].start:
+                self._skip_rest(frames)
+            raise
+
+    def _skip_rest(self, frames: list[_Frame]) -> None:
+        """After a failure inside a list: pass over what remains of the outermost list, and stop
+        early at a line that begins with a parenthesis in column 1."""
+        text = self.source.text
+        depth = sum(1 for frame in frames if frame.kind in (_LIST, _VECTOR))
+        at, size = self.at, len(text)
+        while at < size and depth:
+            letter = text[at]
+            if letter == '"':
+                _, end = string_end(text, at)
+                if end < 0:
+                    break
+                at = end
+                continue
+            if letter == ";":
+                at = text.find("\n", at)
+                if at < 0:
+                    at = size
+                continue
+            if letter == "\\":
+                at += 2
+                continue
+            if letter == "(":
+                if at and text[at - 1] == "\n":
+                    break
+                depth += 1
+            elif letter == ")":
+                depth -= 1
+            at += 1
+        self.at = min(at, size)
+
+    def _read(self, frames: list[_Frame]) -> Any:
+        source, text = self.source, self.source.text
+        token_at, atoms = NEXT.match, self._atoms
+        missing = _MISSING
+        at = self.at
+        while True:
+            found = token_at(text, at)
+            if found is None:  # only blanks and comments are left
+                self.at = len(text)
+                if frames:
+                    raise self._unclosed(frames)
+                return END
+            group = found.lastindex
+            start, end = found.span(group)
+            if group == G_TOKEN:
+                token = found.group(group)
+                value = atoms.get(token, missing)
+                if value is missing or self._suppressed or self._testing:
+                    self.at = end
+                    if token == ".":
+                        self._dot(frames, start)
+                        at = end
+                        continue
+                    value = self._atom(token, start, end)
+                at = end
+                listed = False
+            elif group == G_OPEN:
+                self._open(frames, _Frame(_LIST, start))
+                at = end
+                continue
+            elif group == G_CLOSE:
+                self.at = at = end
+                value = self._close(frames, start, end)
+                start = self._start
+                listed = True
+            else:
+                self.at = start
+                listed = False
+                if group == G_STRING:
+                    contents, end = string_end(text, start)
+                    if end < 0:
+                        self._restart(start)
+                        frames.clear()
+                        raise self._fail(
+                            codes.E_READ_003,
+                            "this string is never closed",
+                            start,
+                            start + 1,
+                            at_end=True,
+                        )
+                    value = String(contents, True)
+                elif group == G_QUOTE:
+                    self._open(frames, _Frame(_PREFIX, start, QUOTE))
+                    at = end
+                    continue
+                else:
+                    done, value, end, listed = self._other(frames, start)
+                    if not done:
+                        at = self.at
+                        continue
+                at = end
+            # A datum is complete: hand it to what waits for it.
+            while True:
+                if not frames:
+                    self.at = at
+                    return value
+                frame = frames[-1]
+                kind = frame.kind
+                if kind <= _VECTOR:
+                    if frame.dot >= 0:
+                        if frame.tail is not None:
+                            self.at = at
+                            raise self._fail(
+                                codes.E_READ_004, "more than one element after a dot", start, end
+                            )
+                        frame.tail = (value,)
+                    else:
+                        frame.items.append(value)
+                        frame.places.append(start)
+                        frame.places.append(-1 if listed else end)
+                    break
+                frames.pop()
+                if kind == _PREFIX:
+                    mark = frame.mark
+                    if mark is QUASIQUOTE:
+                        self._quoting -= 1
+                    elif mark is not QUOTE and mark is not FUNCTION:
+                        self._quoting += 1
+                    if listed:
+                        place = (source, start, end, -1, -1)
+                    else:
+                        place = (source, start, end, start, end)
+                    last = SrcCons(value, NIL, place)
+                    begin = frame.start
+                    value = SrcCons(mark, last, (source, begin, end, begin, start))
+                    start = begin
+                    listed = True
+                    continue
+                if kind == _TEST:
+                    self._testing -= 1
+                    self.at = at
+                    if self._suppressed or self._feature(value, start, end) is frame.mark:
+                        break
+                    self._suppressed += 1
+                    frames.append(_Frame(_SKIP_ONE, frame.start))
+                    break
+                self._suppressed -= 1
+                break
+
+    def _other(self, frames: list[_Frame], at: int) -> tuple[bool, Any, int, bool]:
+        """A datum that begins with `#`, a backquote, a comma, a bar or a backslash:
+        (whether it is complete, the datum, its end, whether it is a list)."""
+        text = self.source.text
+        letter = text[at]
+        if letter == "#":
+            done, value, end = self._sharp(frames, at)
+            return done, value, end, False
+        if letter == "`":
+            self._quoting += 1
+            self._open(frames, _Frame(_PREFIX, at, QUASIQUOTE))
+            self.at = at + 1
+            return False, None, 0, False
+        if letter == ",":
+            splicing = text.startswith(("@", "."), at + 1)
+            self.at = at + (2 if splicing else 1)
+            if self._quoting == 0 and not self._suppressed:
+                raise self._fail(codes.E_READ_008, "comma outside a backquote", at, self.at)
+            self._quoting -= 1
+            mark = UNQUOTE_SPLICING if splicing else UNQUOTE
+            self._open(frames, _Frame(_PREFIX, at, mark))
+            return False, None, 0, False
+        value, end = self._escaped(at)
+        return True, value, end, False
+
+    def _open(self, frames: list[_Frame], frame: _Frame) -> None:
+        frames.append(frame)
+        if len(frames) > self.nesting:
+            span = Span(self.source, frame.start, frame.start + 1)
+            frames.clear()
+            self._restart(frame.start)
+            raise TooDeep(span, self.nesting)
+
+    def _close(self, frames: list[_Frame], at: int, end: int) -> Any:
+        """A closing parenthesis: the list or vector it ends."""
+        if not frames:
+            raise self._fail(
+                codes.E_READ_002, "this parenthesis closes nothing", at, at + 1, "nothing is open"
+            )
+        frame = frames[-1]
+        if frame.kind >= _PREFIX:
+            raise self._fail(
+                codes.E_READ_010,
+                "a form should follow this mark",
+                frame.start,
+                at + 1,
+            )
+        frames.pop()
+        self._start = start = frame.start
+        items = frame.items
+        if frame.kind == _VECTOR:
+            return Vector(items, True)
+        value: Any = NIL
+        if frame.dot >= 0:
+            if frame.tail is None:
+                raise self._fail(
+                    codes.E_READ_004, "nothing after the dot", frame.dot, frame.dot + 1
+                )
+            value = frame.tail[0]
+        source = self.source
+        places = frame.places
+        index = len(items)
+        while index:
+            index -= 1
+            begin = places[2 * index] if index else start
+            close = places[2 * index + 1]
+            if close < 0:
+                place = (source, begin, end, -1, -1)
+            else:
+                place = (source, begin, end, places[2 * index], close)
+            value = SrcCons(items[index], value, place)
+        return value
+
+    def _dot(self, frames: list[_Frame], at: int) -> None:
+        frame = frames[-1] if frames else None
+        if frame is None or frame.kind != _LIST or not frame.items or frame.dot >= 0:
+            raise self._fail(codes.E_READ_004, "a dot has no meaning here", at, at + 1)
+        frame.dot = at
+
+    # ------------------------------------------------------------ atoms
+
+    def _atom(self, token: str, at: int, end: int) -> Any:
+        if self._suppressed:
+            return NIL
+        if token[0] in _NUMERIC or self.base != 10:
+            try:
+                number = parse_number(token, self.base)
+            except BadNumber as bad:
+                raise self._fail(codes.E_READ_006, str(bad), at, end) from None
+            if number is not None:
+                if not self._testing:
+                    self._atoms[token] = number
+                return number
+        if not token.strip("."):
+            raise self._fail(codes.E_READ_004, "a dot has no meaning here", at, end)
+        name = token if token.islower() else token.lower()
+        if ":" in name:
+            value = self._qualified(name, [i for i, c in enumerate(name) if c == ":"], at, end)
+            if name[0] == ":":
+                self._atoms[token] = value
+            return value
+        if self._testing:
+            return keyword(name)
+        before = len(self._known)
+        value = self.module.intern(name)
+        self._size += len(self._known) - before
+        self._atoms[token] = value
+        return value
+
+    def _escaped(self, at: int) -> tuple[Any, int]:
+        """A token with bars or backslashes: always a symbol."""
+        name, end, colons, _ = escaped_token(self.source.text, at)
+        if end < 0:
+            self._restart(at)
+            raise self._fail(
+                codes.E_READ_003, "this symbol's bar is never closed", at, at + 1, at_end=True
+            )
+        self.at = end
+        if self._suppressed:
+            return NIL, end
+        if colons:
+            return self._qualified(name, colons, at, end), end
+        if self._testing:
+            return keyword(name), end
+        return self.module.intern(name), end
+
+    def _qualified(self, name: str, colons: list[int], at: int, end: int) -> Symbol:
+        """`:keyword` or `alias:name`."""
+        first = colons[0]
+        if len(colons) > 1 or (first == len(name) - 1 and len(name) > 1):
+            raise self._fail(
+                codes.E_READ_006,
+                f"`{name}` is not a symbol: too many colons",
+                at,
+                end,
+                fix="write alias:name, or :name for a keyword",
+            )
+        if first == 0:
+            return keyword(name[1:])
+        alias, inner = name[:first], name[first + 1 :]
+        target = self.module.aliases.get(alias)
+        if target is None:
+            if alias in ("cl", "common-lisp"):
+                found = CL.symbols.get(inner)
+                if found is not None:
+                    return found
+            raise self._unknown_alias(alias, inner, at, end)
+        found = target.symbols.get(inner)
+        private = inner.startswith("%") or (
+            target.exports is not None and inner not in target.exports
+        )
+        if found is None or private:
+            raise self._unknown_name(target, alias, inner, private, at, end)
+        return found
+
+    def _unknown_alias(self, alias: str, inner: str, at: int, end: int) -> ReadFailure:
+        from sexpgpu.reader.names import nearest
+
+        near = nearest(alias, self.module.aliases)
+        if near:
+            fix = f"write {near}:{inner}"
+        elif alias in ("nn", "optim"):
+            fix = f'begin the file with (require "sexpgpu/{alias}" :as {alias})'
+        else:
+            fix = f'name it above: (require "…" :as {alias})'
+        return self._fail(
+            codes.E_READ_007, f"no module is called `{alias}` here", at, end, fix=fix
+        )
+
+    def _unknown_name(
+        self, target: Module, alias: str, inner: str, private: bool, at: int, end: int
+    ) -> ReadFailure:
+        from sexpgpu.reader.names import nearest
+
+        public = [
+            n
+            for n, s in target.symbols.items()
+            if not n.startswith("%")
+            and (target.exports is None or n in target.exports)
+            and (s.function or s.macro or s.special or s.constant)
+        ]
+        near = nearest(inner, public)
+        fix = f"write {alias}:{near}" if near else None
+        if private and inner in target.symbols:
+            return self._fail(
+                codes.E_READ_007, f"`{inner}` is private to {target.name}", at, end, fix=fix
+            )
+        return self._fail(
+            codes.E_READ_007, f"{target.name} has no `{inner}`", at, end, fix=fix
+        )
+
+    # ------------------------------------------------------------ sharpsign
+
+    def _sharp(self, frames: list[_Frame], at: int) -> tuple[bool, Any, int]:
+        """What begins with `#`: (whether a datum is complete, the datum, its end)."""
+        text = self.source.text
+        size = len(text)
+        mark_at = at + 1
+        while mark_at < size and text[mark_at] in "0123456789":
+            mark_at += 1
+        digits = text[at + 1 : mark_at]
+        mark = text[mark_at].lower() if mark_at < size else ""
+        after = mark_at + 1
+        if not digits:
+            if mark == "'":
+                self._open(frames, _Frame(_PREFIX, at, FUNCTION))
+                self.at = after
+                return False, None, 0
+            if mark == "(":
+                self._open(frames, _Frame(_VECTOR, at))
+                self.at = after
+                return False, None, 0
+            if mark == "\\":
+                return self._character(at, after)
+            if mark == "|":
+                end = comment_end(text, at)
+                if end < 0:
+                    self._restart(at)
+                    raise self._fail(
+                        codes.E_READ_003, "this comment is never closed", at, at + 2, at_end=True
+                    )
+                self.at = end
+                return False, None, 0
+            if mark in ("+", "-") and mark:
+                self._testing += 1
+                self._open(frames, _Frame(_TEST, at, mark == "+"))
+                self.at = after
+                return False, None, 0
+            if mark == ":":
+                name, end, _, _ = escaped_token(text, after)
+                if end < 0:
+                    self._restart(at)
+                    raise self._fail(
+                        codes.E_READ_003, "this symbol's bar is never closed", at, after, at_end=True
+                    )
+                self.at = end
+                return True, Symbol(name), end
+        base = {"b": 2, "o": 8, "x": 16}.get(mark) if not digits else None
+        if mark == "r" and digits:
+            base = int(digits) if len(digits) < 4 else 0
+        if base is not None:
+            return self._radix(at, after, base)
+        found = TOKEN.match(text, at)
+        end = self.at = max(found.end() if found else after, min(after, size))
+        if self._suppressed and mark:
+            return True, NIL, end
+        what = text[at : min(after, size)]
+        fix = None
+        if mark == ".":
+            fix = "evaluation at read time is refused; write the form itself"
+        elif mark in ("=", "#"):
+            fix = "shared and circular structure is refused; name it with let"
+        elif mark == "(":
+            fix = "write #(…), or (make-array n)"
+        raise self._fail(codes.E_READ_005, f"`{what}` is not reader syntax here", at, end, fix=fix)
+
+    def _character(self, at: int, after: int) -> tuple[bool, Any, int]:
+        text = self.source.text
+        if after >= len(text):
+            self.at = after
+            raise self._fail(
+                codes.E_READ_009, "the text ends inside a character", at, after, at_end=True
+            )
+        end = after + 1
+        size = len(text)
+        while end < size and text[end] not in TERMINATORS:
+            end += 1
+        self.at = end
+        name = text[after:end]
+        code = character_code(name)
+        if code is None:
+            if self._suppressed:
+                return True, NIL, end
+            raise self._fail(codes.E_READ_009, f"no character is called {name}", at, end)
+        return True, char(code), end
+
+    def _radix(self, at: int, after: int, base: int) -> tuple[bool, Any, int]:
+        found = TOKEN.match(self.source.text, after)
+        end = self.at = found.end() if found else after
+        if self._suppressed:
+            return True, NIL, end
+        value = None
+        if found and 2 <= base <= 36:
+            try:
+                value = parse_radix(found.group(), base)
+            except BadNumber as bad:
+                raise self._fail(codes.E_READ_006, str(bad), at, end) from None
+        if value is None:
+            shown = self.source.text[at:end]
+            raise self._fail(
+                codes.E_READ_006, f"`{shown}` is not a number in base {base}", at, end
+            )
+        return True, value, end
+
+    def _feature(self, test: Any, start: int, end: int) -> bool:
+        """Whether a feature expression holds."""
+        if isinstance(test, Symbol):
+            return test.module is KEYWORD and test.name in self.features
+        if isinstance(test, Cons) and isinstance(test.car, Symbol):
+            parts = list(test.cdr) if isinstance(test.cdr, Cons) else []
+            name = test.car.name
+            if name == "and":
+                return all([self._feature(part, start, end) for part in parts])
+            if name == "or":
+                return any([self._feature(part, start, end) for part in parts])
+            if name == "not" and len(parts) == 1:
+                return not self._feature(parts[0], start, end)
+        raise self._fail(
+            codes.E_READ_005,
+            "a feature test is a keyword, or and, or, not of them",
+            start,
+            end,
+        )
+
+
+def read_type(text: str) -> Any:
+    """The type specifier that a text of ours denotes (the expected type of a type-error)."""
+    value = Reader(Source("<type>", text), CL).read()
+    return NIL if value is END else value

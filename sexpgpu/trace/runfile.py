@@ -1,0 +1,399 @@
+"""What a traced function of a run file reads and notes: field, ctx, metric, loss-term, counter.
+
+Everything is noted on the trace; who makes the graph gives it its inputs and takes its outputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sexpgpu.diagnostics.codes.run import (
+    E_DATA_002,
+    E_METRIC_001,
+    E_METRIC_002,
+    E_RUN_021,
+    E_RUN_022,
+)
+from sexpgpu.diagnostics.model import Note, SxError
+from sexpgpu.diagnostics.suggest import did_you_mean
+from sexpgpu.ir.graph import Value
+from sexpgpu.ir.types import FLOATS, INTEGERS, ITEMSIZE, TensorType
+from sexpgpu.lisp.hostforms import CALL_HOST, form_arguments, host_macro, quoted
+from sexpgpu.lisp.hostforms import symbol as cl
+from sexpgpu.lisp.registry import builtin
+from sexpgpu.lisp.spans import car_span
+from sexpgpu.lisp.values import (
+    KEYWORD,
+    NIL,
+    TENSOR,
+    Cons,
+    Foreign,
+    Function,
+    String,
+    Symbol,
+    T,
+    keyword,
+    lisp_list,
+)
+from sexpgpu.reader.printer import brief
+from sexpgpu.source import Origin
+from sexpgpu.trace.arguments import is_number, items_of
+from sexpgpu.trace.context import TRACES, Metric, Term, Trace
+from sexpgpu.trace.declare import tensor_function
+from sexpgpu.trace.errors import failure, outside
+from sexpgpu.trace.primitives import broadcast, cast
+from sexpgpu.trace.tensor import Tensor, is_tensor, resolve, wrap
+
+REDUCTIONS = ("mean", "sum", "max", "min", "last", "rms")
+
+# Series that every run reports under train/: no metric or loss term may take their names.
+RESERVED = frozenset(
+    (
+        "loss", "objective", "grad-norm", "steps-per-second", "samples-per-second", "data-wait",
+        "nonfinite", "flops-per-second", "mfu",
+    )
+)  # fmt: skip
+
+STEP_KEY = "step"  # a graph that knows the step knows the counters too
+COUNTER_TYPE = TensorType((), "i64")
+
+
+def _name(value: Any) -> str | None:
+    """The text of a keyword, symbol or string."""
+    if isinstance(value, Symbol) and value is not NIL:
+        return value.name
+    return value.text if isinstance(value, String) else None
+
+
+# ---------------------------------------------------------------------------- batches
+
+
+class Batch(Foreign):
+    """What `prepare` gets: the fields of a loader's stage, by name. `fields`: the type of one
+    record's value; the tensor has the batch's axis in front."""
+
+    __slots__ = ("fields", "trace")
+
+    lisp_type = "batch"
+
+    def __init__(self, trace: Trace, fields: dict[str, TensorType]) -> None:
+        self.trace = trace
+        self.fields = fields
+
+    def lisp_print(self) -> str:
+        return f"#<batch of {self.trace.batch}: {' '.join(self.fields)}>"
+
+
+@tensor_function("field", "(batch name)")
+def field(batch: Any, name: Any) -> Tensor:
+    """A field of a batch: a tensor [batch, …the record's axes], in the field's dtype."""
+    if not isinstance(batch, Batch):
+        raise failure(
+            E_DATA_002,
+            f"field: {brief(batch)} is no batch",
+            fix="prepare gets the batch: (defun prepare (batch) (field batch :x))",
+        )
+    trace = TRACES[-1]
+    wanted = _name(name)
+    if wanted not in batch.fields or batch.trace is not trace:
+        listed = ", ".join(f":{f}" for f in batch.fields)
+        if wanted in batch.fields:
+            raise failure(E_DATA_002, f"field: the batch belongs to {batch.trace.name}")
+        raise failure(
+            E_DATA_002,
+            f"the loader has no field {brief(name)}",
+            fix=did_you_mean(f":{wanted}", [f":{f}" for f in batch.fields])
+            or f"the fields are {listed}",
+        )
+    shape, dtype, _ = batch.fields[wanted]
+    extent = trace.batch
+    assert extent is not None
+    return wrap(trace.input(f"batch/{wanted}", TensorType((extent, *shape), dtype, 0)))
+
+
+# ---------------------------------------------------------------------------- ctx
+
+
+@builtin("ctx", "(key)", layer=TENSOR)
+def ctx(key: Any) -> Any:
+    """What the loop knows of the step. :training is t or nil, and :stage in a training graph a
+    keyword; the others are scalar tensors: :step (from 0) :updates :steps :progress :epoch :samples
+    :seed :microbatch :counter/NAME."""
+    if not TRACES:
+        raise outside("ctx")
+    trace = TRACES[-1]
+    trace.locate()
+    name = _name(key)
+    if name == "training":
+        return T if trace.training else NIL
+    if name == "stage" and trace.stage is not None:
+        return keyword(trace.stage)
+    type = trace.context.get(name or "")
+    if type is None and name and name.startswith("counter/") and STEP_KEY in trace.context:
+        type = COUNTER_TYPE
+    if type is None:
+        known = ["training", *(["stage"] if trace.stage is not None else []), *trace.context]
+        if STEP_KEY in trace.context:
+            known.append("counter/NAME")
+        listed = [f":{k}" for k in known]
+        near = did_you_mean(f":{name}", listed)
+        raise failure(
+            E_RUN_021,
+            f"ctx has no key {brief(key)} in the graph {trace.name}",
+            notes=[Note("the keys here are " + " ".join(listed))],
+            fix=near,
+        )
+    assert name is not None
+    trace.context_used.add(name)
+    return wrap(trace.input(f"ctx/{name}", type))
+
+
+# ---------------------------------------------------------------------------- metrics
+
+
+def _noting(name: str, record: Any, keys: tuple[str, ...], at: Any, context: Any) -> Any:
+    """The call that notes a metric or loss term: all the values of the value form go along."""
+    arguments = form_arguments(at)
+    if len(arguments) < 2:
+        raise context.error(
+            E_METRIC_002,
+            f"{name}: a name and a value are wanted",
+            fix=f"write ({name} :name value)",
+        )
+    rest = at.cdr.cdr.cdr
+    while isinstance(rest, Cons):
+        key = rest.car
+        if not (isinstance(key, Symbol) and key.module is KEYWORD and key.name in keys):
+            listed = [f":{k}" for k in keys]
+            raise context.error(
+                E_METRIC_002,
+                f"{name} has no keyword {brief(key)}",
+                at=car_span(rest),
+                fix=did_you_mean(brief(key), listed) or "its keywords are " + " ".join(listed),
+            )
+        if not isinstance(rest.cdr, Cons):
+            raise context.error(
+                E_METRIC_002, f"{name}: :{key.name} has no value", at=car_span(rest)
+            )
+        rest = rest.cdr.cdr
+    values = lisp_list([cl("multiple-value-list"), arguments[1]])
+    return lisp_list([CALL_HOST, quoted(record), arguments[0], values, *arguments[2:]])
+
+
+@host_macro("metric", "(name value &key reduce weight finish)", layer=TENSOR)
+def metric(at: Any, context: Any) -> Any:
+    """(metric :name value &key reduce weight finish) reports a value under a name; gives nil.
+    :reduce is :mean (default) :sum :max :min :last :rms, over batches; a mean is weighted by the
+    number of examples, by :weight, or by the second value of the value form. :finish is a function
+    of the reduced value. In a model the name is prefixed by the model's path."""
+    return _noting("metric", record_metric, ("reduce", "weight", "finish"), at, context)
+
+
+@host_macro("loss-term", "(name value &key weight)", layer=TENSOR)
+def loss_term(at: Any, context: Any) -> Any:
+    """(loss-term :name value &key weight) adds a term to the training loss; gives nil. value: a
+    scalar float tensor, the mean over its units; weight (or the value form's second value): how
+    many there are, the examples unless said. In a model the name is prefixed by its path."""
+    return _noting("loss-term", record_term, ("weight",), at, context)
+
+
+def _begin(what: str, name: Any, values: Any) -> tuple[Trace, str, list[Any], Origin]:
+    if not TRACES:
+        raise outside(what)
+    trace = TRACES[-1]
+    origin = trace.locate()
+    given = _name(name)
+    if given is None:
+        raise failure(E_METRIC_002, f"{what}: the name is {brief(name)}, wanted a keyword")
+    path = f"{trace.path}/" if trace.path else ""
+    full = f"{trace.prefix}{path}{given}"
+    if trace.domain == "train" and full in RESERVED:
+        raise failure(
+            E_METRIC_001, f"{what}: the name {full} is reserved for what every run reports"
+        )
+    for taken in (trace.metrics.get(full), trace.terms.get(full)):
+        if taken is not None:
+            span = taken.origin.user_span
+            raise failure(
+                E_METRIC_001,
+                f"{what}: {full} is noted twice in the graph {trace.name}",
+                notes=[Note("the first is here", span)] if span else [],
+            )
+    return trace, full, items_of(what, "the values", values), origin
+
+
+def _keys(pairs: tuple[Any, ...]) -> dict[str, Any]:
+    return {key.name: value for key, value in zip(pairs[-2::-2], pairs[::-2], strict=True)}
+
+
+def _f32(trace: Trace, what: str, part: str, value: Any, scalar: bool) -> Value:
+    """A tensor or number as an f32 value."""
+    if is_number(value):
+        return trace.full(float(value), (), "f32")
+    if not is_tensor(value):
+        raise failure(
+            E_METRIC_002, f"{what}: the {part} is {brief(value)}, wanted a tensor or a number"
+        )
+    t = resolve(value)
+    if scalar and t.type.shape != ():
+        raise failure(
+            E_METRIC_002,
+            f"{what}: the {part} must be a scalar",
+            [(f"the {part}", t)],
+            fix="reduce it: (mean x) or (sum x)",
+        )
+    return cast(trace, t.value, "f32")
+
+
+def _weight(trace: Trace, what: str, values: list[Any], keys: dict[str, Any]) -> Value:
+    given = keys.get("weight", NIL)
+    if given is NIL and len(values) > 1:
+        given = values[1]
+    if given is NIL:
+        return trace.full(float(trace.batch or 1), (), "f32")
+    return _f32(trace, what, "weight", given, True)
+
+
+def record_metric(name: Any, values: Any, *pairs: Any) -> Any:
+    """Note a metric on the trace (see `metric`)."""
+    trace, full, listed, origin = _begin("metric", name, values)
+    keys = _keys(pairs)
+    how = _name(keys.get("reduce", keyword("mean")))
+    if how not in REDUCTIONS:
+        choices = [f":{r}" for r in REDUCTIONS]
+        raise failure(
+            E_METRIC_002,
+            f"metric: :reduce is {brief(keys['reduce'])}, wanted one of {' '.join(choices)}",
+            fix=did_you_mean(f":{how}", choices),
+        )
+    finish = keys.get("finish", NIL)
+    if finish is NIL:
+        finish = None
+    elif not isinstance(finish, Function):
+        raise failure(E_METRIC_002, f"metric: :finish is {brief(finish)}, wanted a function")
+    value = _f32(trace, "metric", "value", listed[0] if listed else NIL, False)
+    weight = _weight(trace, "metric", listed, keys)
+    if how == "rms":
+        value = trace.emit("mul", value, value)
+    if how in ("mean", "rms"):
+        value = trace.emit("mul", broadcast(trace, weight, value.type.shape), value)
+    trace.metrics[full] = Metric(full, how, value, weight, finish, origin)
+    return NIL
+
+
+def record_term(name: Any, values: Any, *pairs: Any) -> Any:
+    """Note a loss term on the trace (see `loss-term`)."""
+    trace, full, listed, origin = _begin("loss-term", name, values)
+    value = listed[0] if listed else NIL
+    if is_tensor(value) and resolve(value).type.dtype not in FLOATS:
+        raise failure(
+            E_METRIC_002, "loss-term: the value must be a float", [("the value", resolve(value))]
+        )
+    mean = _f32(trace, "loss-term", "value", value, True)
+    weight = _weight(trace, "loss-term", listed, _keys(pairs))
+    trace.terms[full] = Term(full, mean, weight, origin)
+    return NIL
+
+
+# ---------------------------------------------------------------------------- counters
+
+
+class Count(Foreign):
+    """The place `(counter :name)`: what this graph has added to the total so far."""
+
+    __slots__ = ("amount", "name")
+
+    lisp_type = "counter"
+
+    def __init__(self, name: str, amount: Any) -> None:
+        self.name = name
+        self.amount = amount  # an int, or a scalar integer Tensor
+
+    def lisp_print(self) -> str:
+        return f"#<counter {self.name}>"
+
+    def lisp_operate(self, name: str, arguments: tuple[Any, ...]) -> Any:
+        """Adding to it (incf), or taking from it (decf)."""
+        first, *rest = arguments
+        if name == "+" and len(rest) == 1:
+            count, n = (first, rest[0]) if isinstance(first, Count) else (rest[0], first)
+            return Count(count.name, _added(count.amount, _increment(count.name, n)))
+        if name == "-" and len(rest) == 1 and isinstance(first, Count):
+            n = _increment(first.name, rest[0])
+            return Count(first.name, _added(first.amount, _negative(n)))
+        if name in ("1+", "1-"):
+            return Count(self.name, _added(self.amount, 1 if name == "1+" else -1))
+        raise _misused(self.name, f"{name} of the counter {self.name}")
+
+
+def _misused(name: str, message: str) -> SxError:
+    return failure(
+        E_RUN_022,
+        message,
+        fix=f"write (incf (counter :{name}) n) to add, (ctx :counter/{name}) for the total",
+    )
+
+
+def _increment(name: str, value: Any) -> Any:
+    if isinstance(value, int):
+        return int(value)
+    if is_tensor(value):
+        t = resolve(value)
+        if t.type.shape == () and t.type.dtype in INTEGERS:
+            return t
+    raise _misused(name, f"the counter {name} grows by an integer or a scalar integer tensor, "
+                         f"not by {brief(value)}")  # fmt: skip
+
+
+def _wide(t: Any) -> Value:
+    trace = TRACES[-1]
+    if isinstance(t, Tensor):
+        return cast(trace, t.value, "i64")
+    return trace.full(t, (), "i64")
+
+
+def _added(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if a == 0:
+        return b
+    return wrap(TRACES[-1].emit("add", _wide(a), _wide(b)))
+
+
+def _negative(n: Any) -> Any:
+    return -n if isinstance(n, int) else wrap(TRACES[-1].emit("neg", _wide(n)))
+
+
+@tensor_function("counter", "(name)")
+def counter(name: Any) -> Count:
+    """The place of a run-long 64-bit total: (incf (counter :tokens) n) in a training graph adds n,
+    an integer or a scalar integer tensor. No effect in evaluation. (ctx :counter/tokens) is the
+    total at the step's start."""
+    given = _name(name)
+    if given is None:
+        raise failure(E_RUN_022, f"counter: the name is {brief(name)}, wanted a keyword")
+    trace = TRACES[-1]
+    noted = trace.counters.get(given)
+    return Count(given, 0 if noted is None else Tensor(noted, trace, trace.builder.origin))
+
+
+@builtin("(setf counter)", "(new name)", layer=TENSOR)
+def set_counter(new: Any, name: Any) -> Any:
+    """What (incf (counter :name) n) stores."""
+    if not TRACES:
+        raise outside("(setf counter)")
+    trace = TRACES[-1]
+    trace.locate()
+    given = _name(name) or ""
+    if not isinstance(new, Count) or new.name != given:
+        raise _misused(given, f"the counter {given} is set to {brief(new)}")
+    if trace.domain == "train":
+        amount = new.amount
+        if isinstance(amount, int):
+            dtype = "i32" if -(1 << 31) <= amount < 1 << 31 else "i64"
+            trace.counters[given] = trace.full(amount, (), dtype)
+        else:
+            own = amount.type.dtype
+            dtype = "i32" if ITEMSIZE[own] < 4 or own == "i32" else "i64"
+            trace.counters[given] = cast(trace, amount.value, dtype)
+    return new

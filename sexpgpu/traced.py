@@ -1,0 +1,240 @@
+"""Any traced function on arrays: trace it for the types at hand, run it, differentiate it.
+
+The backends are imported when a function is first called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sexpgpu.assemble.calling import call_all
+from sexpgpu.assemble.finish import optimized
+from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import tensor as tensor_codes
+from sexpgpu.diagnostics.model import Diagnostic, SxError
+from sexpgpu.ir.graph import Graph, Value
+from sexpgpu.ir.types import DTYPES, FLOATS, TensorType
+from sexpgpu.lisp.calls import as_function
+from sexpgpu.lisp.errors import LispError
+from sexpgpu.lisp.session import Session
+from sexpgpu.lisp.values import NIL, Function, Module
+from sexpgpu.passes.autodiff import gradients
+from sexpgpu.source import NOWHERE
+from sexpgpu.trace.context import Trace, tracing
+from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_NAMES = {
+    "float32": "f32", "bfloat16": "bf16", "float16": "f16", "float64": "f64", "int8": "i8",
+    "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
+    "uint32": "u32", "uint64": "u64", "bool": "bool",
+}  # fmt: skip
+
+
+class TracedFunction:
+    """A Lisp function of tensors, called on arrays.
+
+    Arguments are arrays (or Python numbers and nested lists, which become float32, int32 or bool
+    arrays); results are NumPy arrays: one, or a tuple. Random draws take their key from `seed=`
+    and `step=`. A graph is traced once for each combination of argument types.
+
+    Errors: CompileError for what is wrong in the function or between its arguments.
+    """
+
+    def __init__(
+        self, function: Function, session: Session, device: str, precision: str = "f32"
+    ) -> None:
+        self._function = function
+        self._session = session
+        self._device = device
+        self._precision = precision
+        self._graphs: dict[Any, Graph] = {}
+        self._compiled: dict[Any, Callable[..., Any]] = {}
+        self._last: Graph | None = None
+
+    def __call__(self, *arrays: Any, seed: int = 0, step: int = 0) -> Any:
+        """The function's results for these arrays."""
+        given = [_array(a) for a in arrays]
+        graph = self._graph("value", [_type(a) for a in given])
+        return _several(self._run(graph, _inputs(given), seed, step))
+
+    def vjp(self, *arguments: Any, seed: int = 0, step: int = 0) -> tuple[np.ndarray, ...]:
+        """The cotangents of the arguments: `f.vjp(x, w, cotangents)`, where `cotangents` is an
+        array of the result's shape, or a list of one for each result. An argument that carries no
+        gradient gets zeros."""
+        *arrays, cotangents = arguments
+        given = [_array(a) for a in arrays]
+        seeds = [
+            _array(c)
+            for c in (cotangents if isinstance(cotangents, list | tuple) else [cotangents])
+        ]
+        graph = self._graph("vjp", [_type(a) for a in given], [_type(c) for c in seeds])
+        inputs = _inputs(given) | {f"cotangent/{i}": c for i, c in enumerate(seeds)}
+        return tuple(self._run(graph, inputs, seed, step))
+
+    def grad(self, *arrays: Any, seed: int = 0, step: int = 0) -> Any:
+        """The gradient of a scalar function with respect to each float argument: one array, or a
+        tuple in the order of the arguments."""
+        given = [_array(a) for a in arrays]
+        graph = self._graph("grad", [_type(a) for a in given])
+        return _several(self._run(graph, _inputs(given), seed, step))
+
+    @property
+    def ir(self) -> str:
+        """The text form of the graph that was traced last."""
+        from sexpgpu.ir.text import print_graph
+
+        if self._last is None:
+            raise ValueError("the function has not been traced: call it first")
+        return print_graph(self._last)
+
+    # -- tracing -----------------------------------------------------------------------------
+
+    def _graph(
+        self, what: str, types: list[TensorType], cotangents: Sequence[TensorType] = ()
+    ) -> Graph:
+        key = (what, tuple(types), tuple(cotangents))
+        graph = self._graphs.get(key)
+        if graph is None:
+            graph = self._session.run(lambda: self._trace(what, types, cotangents))
+            self._graphs[key] = graph
+        self._last = graph
+        return graph
+
+    def _trace(self, what: str, types: list[TensorType], cotangents: Sequence[TensorType]) -> Graph:
+        trace = Trace("function", "function")
+        try:
+            with tracing(trace):
+                values = [trace.input(f"argument/{i}", t) for i, t in enumerate(types)]
+                results = self._results(trace, values)
+                if what != "value":
+                    results = self._gradients(trace, what, values, results, cotangents)
+        except LispError as error:
+            raise SxError(self._session.report(error)) from None
+        outputs = {f"result/{i}": r for i, r in enumerate(results)}
+        return optimized(trace.finish(outputs), self._precision)
+
+    def _results(self, trace: Trace, values: list[Value]) -> list[Value]:
+        tensors = [Tensor(v, trace, NOWHERE) for v in values]
+        results: list[Value] = []
+        for value in call_all(self._function, *tensors):
+            if isinstance(value, Tensor | TensorSource):
+                results.append(resolve(value).value)
+            elif isinstance(value, int | float):
+                results.append(trace.full(float(value), (), "f32"))
+            elif value is not NIL:
+                raise SxError(
+                    Diagnostic(codes.E_RUN_008, f"{self._function.name} must return tensors")
+                )
+        return results
+
+    def _gradients(
+        self,
+        trace: Trace,
+        what: str,
+        values: list[Value],
+        results: list[Value],
+        cotangents: Sequence[TensorType],
+    ) -> list[Value]:
+        if what == "grad":
+            if not results or results[0].shape != () or results[0].dtype not in FLOATS:
+                raise SxError(
+                    Diagnostic(
+                        tensor_codes.E_GRAD_001,
+                        f"{self._function.name} must return a scalar float to be differentiated",
+                    )
+                )
+            seeds = [(results[0], trace.full(1.0, (), results[0].dtype))]
+        else:
+            for result, cotangent in zip(results, cotangents, strict=False):
+                if not result.type.same_value(cotangent):
+                    raise SxError(
+                        Diagnostic(
+                            tensor_codes.E_GRAD_001,
+                            f"a cotangent is {cotangent}; the result is {result.type}",
+                        )
+                    )
+            seeds = [
+                (result, trace.input(f"cotangent/{i}", cotangent))
+                for i, (result, cotangent) in enumerate(zip(results, cotangents, strict=False))
+            ]
+        floats = [v for v in values if v.dtype in FLOATS]
+        found = dict(zip(floats, gradients(trace.builder, seeds, floats), strict=True))
+        made: list[Value] = []
+        for value in floats if what == "grad" else values:
+            gradient = found.get(value)
+            if gradient is None:
+                zero: Any = False if value.dtype == "bool" else 0.0 if value.dtype in FLOATS else 0
+                gradient = trace.full(zero, value.shape, value.dtype)
+            made.append(gradient)
+        return made
+
+    # -- running -----------------------------------------------------------------------------
+
+    def _run(self, graph: Graph, inputs: Mapping[str, Any], seed: int, step: int) -> list[Any]:
+        import numpy as np
+
+        from sexpgpu.loop.keys import domain, fold
+        from sexpgpu.lowering.backend import open_backend
+
+        given = dict(inputs)
+        if "rng/key" in graph.inputs:
+            given["rng/key"] = np.asarray(fold(domain(seed, "trai"), step), np.uint32)
+        if "rng/offset" in graph.inputs:
+            given["rng/offset"] = np.uint32(0)
+        backend = open_backend(self._device)
+        run = self._compiled.get(id(graph))
+        if run is None:
+            run = backend.compile(
+                lambda engine, tree: engine.call(graph, tree),
+                [{n: v.type for n, v in graph.inputs.items()}],
+                donate=(),
+            )
+            self._compiled[id(graph)] = run
+        found = backend.get(run(backend.put({n: given[n] for n in graph.inputs})))
+        return [found[f"result/{i}"] for i in range(len(graph.outputs))]
+
+
+def make_function(text: str, session: Session, module: Module, device: str) -> TracedFunction:
+    """The traced function that a text (a lambda form, or a function's name) denotes in a module."""
+    value = session.evaluate(text, module)[-1]
+    try:
+        return TracedFunction(as_function(value), session, device)
+    except LispError as error:
+        raise SxError(session.report(error)) from None
+
+
+def _array(value: Any) -> Any:
+    import numpy as np
+
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    made = np.asarray(value)
+    if made.dtype == np.float64:
+        return made.astype(np.float32)  # Python's own numbers: the product's default float
+    if made.dtype == np.int64 and not hasattr(value, "dtype"):
+        return made.astype(np.int32)
+    return made
+
+
+def _type(array: Any) -> TensorType:
+    name = _NAMES.get(array.dtype.name)
+    if name is None:
+        raise SxError(
+            Diagnostic(
+                tensor_codes.E_DTYPE_001,
+                f"an array of {array.dtype} is no tensor; the dtypes are {' '.join(DTYPES)}",
+            )
+        )
+    return TensorType(tuple(array.shape), name)
+
+
+def _inputs(arrays: list[Any]) -> dict[str, Any]:
+    return {f"argument/{i}": a for i, a in enumerate(arrays)}
+
+
+def _several(results: list[Any]) -> Any:
+    return results[0] if len(results) == 1 else tuple(results)

@@ -1,0 +1,219 @@
+"""Draws: distributions, names, and what each example gets however the batch is split."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from trace_driving import call, refused, run, world
+
+from sexpgpu.trace.marked import MarkedInt
+
+SHAPE = [400, 250]
+
+
+def draw(name: str, *arguments, **keys) -> np.ndarray:
+    with world() as w:
+        return w.numbers(name, *arguments, **keys)
+
+
+def test_uniform() -> None:
+    u = draw("random-uniform", SHAPE)
+    assert u.dtype == np.float32
+    assert (u >= 0).all()
+    assert (u < 1).all()
+    assert np.array_equal(u * 2**24, np.floor(u * 2**24))
+    assert abs(u.mean() - 0.5) < 0.005
+    assert abs(u.var() - 1 / 12) < 0.001
+    v = draw("random-uniform", SHAPE, low=-2, high=3)
+    assert -2 <= v.min() < -1.99
+    assert 2.99 < v.max() <= 3
+    wide = draw("random-uniform", SHAPE, dtype=":f64")
+    assert wide.dtype == np.float64
+    assert not np.array_equal(wide.astype(np.float32).astype(np.float64), wide)
+    assert draw("random-uniform", SHAPE, dtype=":bf16").astype(np.float32).max() < 1
+
+
+def test_normal_and_its_kin() -> None:
+    z = draw("random-normal", SHAPE)
+    assert abs(z.mean()) < 0.01
+    assert abs(z.std() - 1) < 0.01
+    assert abs((z**3).mean()) < 0.05
+    assert abs((z**4).mean() - 3) < 0.1
+    assert abs((np.abs(z) < 1).mean() - math.erf(1 / math.sqrt(2))) < 0.005
+    t = draw("random-truncated-normal", SHAPE)
+    assert np.abs(t).max() <= 2
+    assert abs(t.std() - 0.8796) < 0.005
+    g = draw("random-gumbel", SHAPE)
+    assert np.isfinite(g).all()
+    assert abs(g.mean() - 0.5772) < 0.02
+    assert abs(g.var() - math.pi**2 / 6) < 0.05
+
+
+def test_discrete() -> None:
+    b = draw("random-bernoulli", 0.3, SHAPE)
+    assert b.dtype == bool
+    assert abs(b.mean() - 0.3) < 0.005
+    assert not draw("random-bernoulli", 0, SHAPE).any()
+    assert draw("random-bernoulli", 1, SHAPE).all()
+    p = np.linspace(0, 1, 250, dtype=np.float32)
+    with world() as w:
+        made = w.run(call("random-bernoulli", w.tensor(p), SHAPE, dtype=":f32"))
+    np.testing.assert_allclose(made.mean(0), p, atol=0.09)
+    i = draw("random-int", -3, 4, SHAPE)
+    assert i.dtype == np.int32
+    counts = np.bincount(i.reshape(-1) + 3)
+    assert len(counts) == 7
+    np.testing.assert_allclose(counts / i.size, 1 / 7, atol=0.005)
+    big = draw("random-int", -(2**31), 2**31, SHAPE)
+    assert big.min() < -(2**30)
+    assert big.max() > 2**30
+    assert set(np.unique(draw("random-int", 250, 256, [50], dtype=":u8"))) == set(range(250, 256))
+    highs = np.int32([1, 5, 9])
+    with world() as w:
+        made = w.run(call("random-int", 0, w.tensor(highs), [1000, 3]))
+    np.testing.assert_array_equal(made.max(0), highs - 1)
+
+
+def test_categorical_follows_softmax() -> None:
+    logits = np.log(np.float32([0.1, 0.2, 0.7]))
+    with world() as w:
+        ids = w.numbers("random-categorical", np.tile(logits, (20000, 1)))
+        np.testing.assert_allclose(np.bincount(ids) / 20000, [0.1, 0.2, 0.7], atol=0.015)
+        other = w.numbers("random-categorical", np.tile(logits[:, None], (1, 20000)), axis=0)
+        np.testing.assert_allclose(np.bincount(other) / 20000, [0.1, 0.2, 0.7], atol=0.015)
+
+
+def test_dropout() -> None:
+    x = np.ones(SHAPE, np.float32)
+    with world(training=True) as w:
+        y = w.numbers("dropout", x, 0.25)
+    assert set(np.unique(y)) == {0, np.float32(1 / 0.75)}
+    assert abs((y == 0).mean() - 0.25) < 0.005
+    with world(training=True) as w:
+        z = w.run(call("dropout", w.tensor(x), w.tensor(np.float32(0.25))))
+    np.testing.assert_array_equal(y == 0, z == 0)
+    np.testing.assert_allclose(z.max(), 1 / 0.75)
+    with world(training=False) as w:
+        t = w.tensor(x)
+        assert call("dropout", t, 0.25) is t
+        refused("E-OP-001", lambda: call("dropout", t, 1))
+    with world(training=True) as w:
+        t = w.tensor(x)
+        assert call("dropout", t, 0) is t
+        refused("E-DTYPE-001", lambda: w("dropout", np.int32([1]), 0.5))
+
+
+def test_parameters_are_checked() -> None:
+    with world():
+        refused("E-OP-001", lambda: call("random-bernoulli", 1.5, [2]))
+        refused("E-OP-001", lambda: call("random-int", 3, 3, [2]))
+        refused("E-OP-001", lambda: call("random-int", 0, 300, [2], dtype=":u8"))
+        refused("E-OP-001", lambda: call("random-uniform", [2], low=1, high=0))
+        refused("E-OP-001", lambda: call("random-normal", [2], dtype=":i32"))
+        refused("E-OP-001", lambda: call("random-normal", [2], name=3))
+        refused("E-SHAPE-008", lambda: call("random-normal", 3))
+
+
+# ---------------------------------------------------------------------------- names
+
+
+def names(w) -> list[str]:
+    return [d.name for d in w.trace.draws]
+
+
+def test_names_are_chains_of_calls_and_ordinals() -> None:
+    with world() as w:
+        call("random-normal", [2])
+        call("random-normal", [2])
+        call("random-normal", [2], name=":noise")
+        for _ in range(2):
+            with w.trace.model("body"), w.trace.model("body/drop"):
+                call("random-uniform", [2])
+        with w.trace.model("body/drop"):
+            call("random-uniform", [2])
+        assert names(w) == [
+            "#0", "#1", "noise#0", "body>body/drop>#0", "body@1>body/drop>#0", "body/drop>#0",
+        ]  # fmt: skip
+
+
+def test_unrelated_edits_move_no_draw() -> None:
+    def program(more: bool) -> tuple[list[str], np.ndarray]:
+        with world() as w:
+            if more:
+                call("random-normal", [2], name=":extra")
+                with w.trace.model("added"):
+                    call("random-normal", [2])
+            with w.trace.model("body"):
+                call("ones", [2])
+                if more:
+                    call("zeros", [3])
+                return names(w), w.run(call("random-normal", [5]))
+
+    np.testing.assert_array_equal(program(False)[1], program(True)[1])
+
+
+def test_draws_of_different_names_differ() -> None:
+    with world() as w:
+        made = [
+            w.run(call("random-uniform", [50])),
+            w.run(call("random-uniform", [50])),
+            w.run(call("random-uniform", [50], name=":a")),
+        ]
+        with w.trace.model("m"):
+            made.append(w.run(call("random-uniform", [50])))
+    for i in range(4):
+        for j in range(i):
+            assert not np.array_equal(made[i], made[j])
+
+
+# ---------------------------------------------------------------------------- the batch
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("place", [0, 1])
+def test_each_example_gets_what_it_gets_in_the_whole_batch(rows: int, place: int) -> None:
+    def part(batch: int, offset: int) -> np.ndarray:
+        with world(batch=batch) as w:
+            extent = MarkedInt(batch) * rows
+            shape = [extent, 5] if place == 0 else [5, extent]
+            y = call("random-normal", shape)
+            assert y.type.batch == place
+            return w.run(y, **{"rng/offset": np.uint32(offset)})
+
+    whole = part(8, 0)
+    halves = np.concatenate([part(4, 0), part(4, 4)], place)
+    np.testing.assert_array_equal(whole, halves)
+
+
+def test_an_unmarked_draw_is_one_for_the_step() -> None:
+    with world(batch=4) as w:
+        y = call("random-normal", [4, 5])
+        assert y.type.batch is None
+        graph = w.trace.finish({"y": y.value})
+    assert "rng/offset" not in graph.inputs
+    assert run(graph, {})["y"].shape == (4, 5)
+
+
+def test_marks_that_cannot_be_attributed_are_noted() -> None:
+    with world(batch=4) as w:
+        call("random-normal", [MarkedInt(4), MarkedInt(4)])
+        call("random-normal", [MarkedInt(6), 2])
+        call("random-normal", [MarkedInt(8), 2])
+        assert [(d.batch, d.mixed) for d in w.trace.draws] == [
+            (None, True),
+            (None, True),
+            (0, False),
+        ]
+
+
+def test_dropout_follows_the_batch_of_its_operand() -> None:
+    x = np.ones((8, 6), np.float32)
+
+    def part(array: np.ndarray, offset: int) -> np.ndarray:
+        with world(batch=len(array), training=True) as w:
+            y = call("dropout", w.tensor(array, 0), 0.5)
+            return w.run(y, **{"rng/offset": np.uint32(offset)})
+
+    np.testing.assert_array_equal(part(x, 0)[4:], part(x[4:], 4))
