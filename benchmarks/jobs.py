@@ -48,8 +48,8 @@ def _torch(size: str, *more: str) -> Peer:
     return Peer("torch", ("TORCH", "torch_gpt.py", "--size", size, *more), caches=False)
 
 
-NANO = {"layers": 4, "heads": 4, "width": 128, "ctx": 128, "batch": 16}
-MICRO = {"layers": 6, "heads": 6, "width": 384, "ctx": 256, "batch": 12}
+NANO = {"layers": 4, "heads": 4, "width": 128, "context": 128, "batch": 16}
+MICRO = {"layers": 6, "heads": 6, "width": 384, "context": 256, "batch": 12}
 BF16 = ("--precision", "bf16")
 
 JOBS = (

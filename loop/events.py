@@ -22,6 +22,7 @@ from sexpgpu.loop.failure import failure
 FILE = "events.jsonl"
 CUT_FILE = "events.cut.jsonl"
 
+_LONGEST_LINE = 1 << 24  # bytes looked through for the start of a line
 _DURABLE = frozenset({"open", "checkpoint", "resume", "warning", "annotation", "close"})
 
 
@@ -71,6 +72,32 @@ def annotate(directory: str, text: str, step: int | None = None) -> dict[str, An
         log.close()
 
 
+def check_mark(directory: str, mark: Mapping[str, int]) -> None:
+    """E-CKPT-010 unless a run's log is the one that a checkpoint's mark was taken from: as long
+    as it says, with the record before it at its end."""
+    seq, offset = mark["seq"], mark["offset"]
+    problem = None
+    try:
+        with open(os.path.join(directory, FILE), "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, min(offset, size) - _LONGEST_LINE))
+            before = file.read(min(offset, size) - file.tell())
+    except FileNotFoundError:
+        size, before = 0, b""
+    if size < offset:
+        problem = f"it has {size} bytes and had {offset} when the checkpoint was taken"
+    elif offset:
+        last = before[before.rfind(b"\n", 0, -1) + 1 :]
+        try:
+            found = json.loads(last)["seq"] if last.endswith(b"\n") else None
+        except (ValueError, KeyError, TypeError):
+            found = None
+        if found != seq - 1:
+            problem = f"no record of seq {seq - 1} ends at byte {offset}"
+    if problem:
+        raise failure(codes.E_CKPT_010, f"{FILE} does not match the checkpoint: {problem}")
+
+
 class EventLog:
     """The events of one run, open for appending. `listener` is called with each new record."""
 
@@ -116,7 +143,7 @@ class EventLog:
         seq, offset = mark["seq"], mark["offset"]
         with self._locked(catch_up=False):
             size = os.fstat(self._fd).st_size
-            self._check_mark(seq, offset, size)
+            check_mark(self._directory, mark)
             tail = self._read(offset, size)
             if tail:
                 cut_path = os.path.join(self._directory, CUT_FILE)
@@ -192,23 +219,6 @@ class EventLog:
             parts.append(part)
             start += len(part)
         return b"".join(parts)
-
-    def _check_mark(self, seq: int, offset: int, size: int) -> None:
-        """The log must be as long as the mark says, and its last record the one before it."""
-        problem = None
-        if size < offset:
-            problem = f"it has {size} bytes and had {offset} when the checkpoint was taken"
-        elif offset:
-            before = self._read(max(0, offset - (1 << 20)), offset)
-            last = before[before.rfind(b"\n", 0, -1) + 1 :]
-            try:
-                found = json.loads(last)["seq"] if last.endswith(b"\n") else None
-            except (ValueError, KeyError, TypeError):
-                found = None
-            if found != seq - 1:
-                problem = f"no record of seq {seq - 1} ends at byte {offset}"
-        if problem:
-            raise failure(codes.E_CKPT_010, f"{FILE} does not match the checkpoint: {problem}")
 
     def _failed(self, error: OSError) -> Exception:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -7,6 +7,7 @@ Knows nothing of what failed. Status: see docs/cli.md (3 the run, its data, chec
 from __future__ import annotations
 
 from sexpgpu.diagnostics.codes import run as run_codes
+from sexpgpu.diagnostics.codes import system as system_codes
 from sexpgpu.diagnostics.model import Code, Diagnostic, Note, SxError
 
 DONE = 0
@@ -38,6 +39,20 @@ def exit_status(error: SxError) -> int:
     if code in (run_codes.E_RUN_031, run_codes.E_RUN_032):
         return NON_FINITE
     return _BY_FAMILY.get(code.id.split("-")[1], 1)
+
+
+def device_failure(error: Exception) -> SxError | None:
+    """The coded error for what a device or its compiler reported, or for memory that ran out;
+    None for anything else. Known by the exception's module, so that jax need not be loaded."""
+    text = str(error).strip() or type(error).__name__
+    first = text.splitlines()[0][:300]
+    of_device = type(error).__module__.partition(".")[0] in ("jax", "jaxlib")
+    out_of_memory = "RESOURCE_EXHAUSTED" in text or "out of memory" in text.lower()
+    if isinstance(error, MemoryError) or (of_device and out_of_memory):
+        return failure(system_codes.E_DEV_004, f"out of memory: {first}")
+    if of_device and isinstance(error, RuntimeError):
+        return failure(system_codes.E_DEV_006, f"the device failed: {first}")
+    return None
 
 
 def as_json(diagnostic: Diagnostic) -> dict[str, object]:

@@ -10,7 +10,7 @@ import numpy as np
 from sexpgpu.ir.document import Document
 from sexpgpu.loop.context import StepContext
 from sexpgpu.loop.data.loader import TrainingBatches
-from sexpgpu.loop.keys import of_step
+from sexpgpu.loop.keys import domain, fold
 from sexpgpu.loop.schedule import Schedule
 from sexpgpu.loop.step import Step, StepState
 from sexpgpu.lowering.backend import Array, Backend
@@ -36,7 +36,7 @@ class Feeder:
         backend: Backend,
         step: int,
     ) -> None:
-        self._seed = document.run.seed
+        self._key = domain(document.run.seed, "trai")
         self._groups = [group for group in document.groups if group.every > 1]
         self._batches = batches
         self._context = context
@@ -58,7 +58,7 @@ class Feeder:
         updated at the steps that n divides."""
         return {
             "batch": self._batches.read(step),
-            "key": np.array(of_step(self._seed, step), np.uint32),
+            "key": np.array(fold(self._key, step), np.uint32),
             "ctx": self._context.values(step),
             "active": {g.name: np.asarray(step % g.every == 0) for g in self._groups},
         }

@@ -110,6 +110,8 @@ class Ledger:
         if isinstance(error, SxError):
             fields["diagnostic"] = as_json(error.diagnostics[0])
             status = exit_status(error)
+        elif isinstance(error, KeyboardInterrupt):
+            fields["reason"] = "interrupted"
         elif error is not None:
             fields["diagnostic"] = {
                 "code": "E-INT-001",

@@ -110,7 +110,8 @@ def _line(record: Mapping[str, Any]) -> str | None:
         diagnostic = record["diagnostic"]
         return f"warning[{diagnostic['code']}]: {diagnostic['message']}"
     if kind == "close":
-        return f"{record['reason']} at step {step}"
+        ended = record["reason"] in ("finished", "failed")
+        return f"{'' if ended else 'stopped by '}{record['reason']} at step {step}"
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.ir.document import Document
-from sexpgpu.loop.failure import failure
+from sexpgpu.loop.failure import device_failure, exit_status, failure
 
 
 class RunOptions:
@@ -110,18 +110,22 @@ def execute(document: Document, options: RunOptions, *, ir_text: str, ir_hash: s
     except SxError as error:
         return _failed(result, error)
     session = Session(document, options, result, ir_text, ir_hash)
-    try:
-        session.train()
-    except SxError as error:
-        _failed(result, error)
-    finally:
-        session.close(sys.exc_info()[1])
+    with session.listening():
+        try:
+            session.train()
+        except SxError as error:
+            _failed(result, error)
+        except (RuntimeError, MemoryError) as error:
+            found = device_failure(error)
+            if found is None:
+                raise
+            _failed(result, found)
+        finally:
+            session.close(sys.exc_info()[1])
     return result
 
 
 def _failed(result: RunResult, error: SxError) -> RunResult:
-    from sexpgpu.loop.failure import exit_status
-
     result.state = "failed"
     result.exit_status = exit_status(error)
     result.diagnostics[:0] = error.diagnostics

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from sexpgpu.ir.document import Document
 from sexpgpu.loop import checkpoint, directory, resume, status
 from sexpgpu.loop.data.loader import TrainingBatches
 from sexpgpu.loop.evaluate import Pass
+from sexpgpu.loop.events import check_mark
 from sexpgpu.loop.failure import STOPPED
 from sexpgpu.loop.guard import non_finite
 from sexpgpu.loop.initial import flattened, initial_state, unflattened
@@ -66,15 +68,14 @@ class Session:
         self._saver: checkpoint.Checkpointer | None = None
         self._trainer: Trainer | None = None
 
+    def listening(self) -> AbstractContextManager[None]:
+        """Signals act on the run while this context is open, to the end of `close`."""
+        if self.options.handle_signals:
+            return listening(self._requests, self._last_words)
+        return nullcontext()
+
     def train(self) -> None:
         """The whole run, but for closing. Raises SxError; the result has the rest."""
-        if self.options.handle_signals:
-            with listening(self._requests, self._last_words):
-                self._train()
-        else:
-            self._train()
-
-    def _train(self) -> None:
         start = self._find_start()
         self.result.directory = start.directory
         if self._is_finished(start):
@@ -133,8 +134,10 @@ class Session:
             return False
         if self.options.steps is not None and self.options.steps != before.get("steps"):
             return False
+        tensors, meta = checkpoint.load(start.path)
+        if meta["step"] != before["step"]:  # the last one is damaged: go on from an earlier one
+            return False
         self._progress.say(f"{start.directory} is finished, at step {before['step']}")
-        tensors, _ = checkpoint.load(start.path)
         self.result.parameters = {
             name.removeprefix("param/"): array
             for name, array in tensors.items()
@@ -173,6 +176,8 @@ class Session:
         if start.path is None:
             return Beginning(state, {}, None)
         tensors, meta = checkpoint.load(start.path)
+        if not start.foreign:
+            check_mark(start.directory, meta["events"])
         changed = resume.check_experiment(meta, self._experiment(steps), self.options.allow_change)
         if changed is not None:
             start.warnings.append(changed)

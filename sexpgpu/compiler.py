@@ -14,12 +14,14 @@ from sexpgpu.assemble.manifest import make_manifest
 from sexpgpu.assemble.whole import Assembly
 from sexpgpu.diagnostics.codes import read as read_codes
 from sexpgpu.diagnostics.codes import run as run_codes
-from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
+from sexpgpu.diagnostics.codes import system as store
+from sexpgpu.diagnostics.model import Code, Diagnostic, Label, SxError
 from sexpgpu.forms import knobs
 from sexpgpu.forms.experiment import Experiment, declaring
 from sexpgpu.ir.document import Document
+from sexpgpu.lisp import world
 from sexpgpu.lisp.session import Session
-from sexpgpu.lisp.state import Limits
+from sexpgpu.lisp.state import STATE, Limits
 from sexpgpu.lisp.values import CL, NIL, PRELUDE, TENSOR, Module, String, T, keyword, lisp_list
 from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
 from sexpgpu.source import Source
@@ -51,7 +53,7 @@ class Compiled:
 
 
 def read_source(path: str) -> Source:
-    """The text of a file; E-READ when it cannot be read as UTF-8 text."""
+    """The text of a file; E-STORE or E-READ when it cannot be read as UTF-8 text."""
     try:
         with open(path, "rb") as stream:
             data = stream.read()
@@ -59,18 +61,24 @@ def read_source(path: str) -> Source:
     except OSError as error:
         raise SxError(
             Diagnostic(
-                read_codes.E_READ_009,
+                _unreadable(error),
                 f"{path} cannot be read: {(error.strerror or str(error)).lower()}",
             )
         ) from None
     except UnicodeDecodeError as error:
         raise SxError(
             Diagnostic(
-                read_codes.E_READ_009,
+                read_codes.E_READ_011,
                 f"{path} is not UTF-8 text: byte {error.start} cannot be decoded",
             )
         ) from None
     return Source(path, text.removeprefix("\ufeff"), os.path.abspath(path))
+
+
+def _unreadable(error: OSError) -> Code:
+    if isinstance(error, FileNotFoundError):
+        return store.E_STORE_001
+    return store.E_STORE_002 if isinstance(error, PermissionError) else store.E_STORE_006
 
 
 def declarations(source: Source, features: Sequence[str] = ()) -> tuple[Any, list[Diagnostic]]:
@@ -79,6 +87,8 @@ def declarations(source: Source, features: Sequence[str] = ()) -> tuple[Any, lis
     Forms that do not read are passed over: reading the file in earnest reports them."""
     if not any(word in source.text for word in ("defknob", "defvariant", "defsweep")):
         return knobs.Declarations(), []
+    STATE.reset(Limits())  # no session yet: what an earlier one used up must not count here
+    world.prepare()  # so that the language's constants and variables are known
     scratch = Module("scan", (PRELUDE, TENSOR, CL))
     reader = Reader(source, scratch, ("sexpgpu", *features))
     found: list[Any] = []

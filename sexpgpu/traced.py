@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sexpgpu.assemble.calling import call_all
-from sexpgpu.assemble.finish import optimized
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.codes import tensor as tensor_codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError
@@ -20,6 +19,7 @@ from sexpgpu.lisp.errors import LispError
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.values import NIL, Function, Module
 from sexpgpu.passes.autodiff import gradients
+from sexpgpu.passes.pipeline import optimized
 from sexpgpu.source import NOWHERE
 from sexpgpu.trace.context import Trace, tracing
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
@@ -99,7 +99,10 @@ class TracedFunction:
         key = (what, tuple(types), tuple(cotangents))
         graph = self._graphs.get(key)
         if graph is None:
-            graph = self._session.run(lambda: self._trace(what, types, cotangents))
+            try:
+                graph = self._session.run(lambda: self._trace(what, types, cotangents))
+            except SxError as error:
+                raise _as_compile_error(error) from None
             self._graphs[key] = graph
         self._last = graph
         return graph
@@ -207,6 +210,13 @@ def make_function(text: str, session: Session, module: Module, device: str) -> T
         raise SxError(session.report(error)) from None
 
 
+def _as_compile_error(error: SxError) -> Exception:
+    """The same diagnostics as users of the Python API see them."""
+    from sexpgpu.api import CompileError
+
+    return CompileError(error.diagnostics)
+
+
 def _array(value: Any) -> Any:
     import numpy as np
 
@@ -223,12 +233,8 @@ def _array(value: Any) -> Any:
 def _type(array: Any) -> TensorType:
     name = _NAMES.get(array.dtype.name)
     if name is None:
-        raise SxError(
-            Diagnostic(
-                tensor_codes.E_DTYPE_001,
-                f"an array of {array.dtype} is no tensor; the dtypes are {' '.join(DTYPES)}",
-            )
-        )
+        told = f"an array of {array.dtype} is no tensor; the dtypes are {' '.join(DTYPES)}"
+        raise _as_compile_error(SxError(Diagnostic(tensor_codes.E_DTYPE_001, told)))
     return TensorType(tuple(array.shape), name)
 
 

@@ -18,14 +18,14 @@ PARALLEL = 1 << 20  # elements below which a second thread does not pay
 THREADS = min(2, os.cpu_count() or 1)
 
 
-def over_blocks(size: int, run: Callable[[int, int], None]) -> None:
+def over_blocks(size: int, run: Callable[[int, int], None], block: int = BLOCK) -> None:
     """Call `run(start, stop)` for blocks that cover range(size), in no particular order."""
 
     def stretch(first: int, last: int) -> None:
         # each thread needs it: the error state of NumPy is the thread's own
         with np.errstate(all="ignore"):
-            for start in range(first, last, BLOCK):
-                run(start, min(start + BLOCK, last))
+            for start in range(first, last, block):
+                run(start, min(start + block, last))
 
     if size < PARALLEL or THREADS == 1:
         stretch(0, size)
@@ -47,5 +47,5 @@ def blockwise(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np
     def run(start: int, stop: int) -> None:
         out[start:stop] = function(flat[start:stop])
 
-    over_blocks(flat.size, run)
+    over_blocks(flat.size, run, BLOCK // 2)  # these compute in f64 within
     return out.reshape(x.shape)

@@ -1,7 +1,7 @@
 """Special functions that NumPy lacks, elementwise on f32 and f64 arrays.
 
 f64 is the referee's dtype: there each function is as good as the C library's. f32 is what models
-run in: there the error functions use short series, evaluated in f64 and rounded once.
+run in: there the error functions use short series in f64, rounded once: at most 1 ulp off.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def _fit_scaled_erfc(degree: int) -> np.ndarray:
     return chebyshev.cheb2poly(chebyshev.chebinterpolate(function, degree))[::-1].copy()
 
 
-_SCALED_ERFC = _fit_scaled_erfc(18)  # relative error below 1e-9
-# Taylor's series of erf at 0, in x^2, highest power first: good to 1e-12 for |x| < 1/2
+_SCALED_ERFC = _fit_scaled_erfc(13)  # relative error below 1e-8
+# Taylor's series of erf at 0, in x^2, highest power first: good to 1e-9 for |x| < 1/2
 _ERF_NEAR_ZERO = tuple(
-    _TWO_OVER_SQRT_PI * (-1) ** k / (math.factorial(k) * (2 * k + 1)) for k in range(9, -1, -1)
+    _TWO_OVER_SQRT_PI * (-1) ** k / (math.factorial(k) * (2 * k + 1)) for k in range(6, -1, -1)
 )
 
 
@@ -110,10 +110,12 @@ _ERF_INV_TAIL = (
 def erf_inv(x: np.ndarray) -> np.ndarray:
     """The inverse of erf on [-1, 1]: infinite at the ends, NaN outside."""
     dtype = x.dtype.type
-    w = -np.log1p(-x * x)
-    centre = _polynomial(_ERF_INV_CENTRE, w - dtype(2.5))
-    tail = _polynomial(_ERF_INV_TAIL, np.sqrt(w) - dtype(3))
-    value = np.where(w < dtype(5), centre, tail) * x
+    # 1 - x^2 is exact where that matters, near 1; NumPy's log1p is many times slower
+    w = -np.log(1 - x * x)
+    value = _polynomial(_ERF_INV_CENTRE, w - dtype(2.5))
+    far = ~(w < dtype(5))  # one in 300 of uniform draws
+    value[far] = _polynomial(_ERF_INV_TAIL, np.sqrt(w[far]) - dtype(3))
+    value *= x
     if x.dtype == F64:
         value = _polish_erf_inv(x, value)
     return np.where(np.abs(x) == 1, x * dtype(np.inf), value)

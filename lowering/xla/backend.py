@@ -123,7 +123,7 @@ class XlaBackend:
         *,
         deterministic: bool = True,
         tuning: CpuTuning | None = None,
-        names: bool = False,
+        names: bool = True,
     ) -> None:
         self.name = name
         self.devices = list(devices)

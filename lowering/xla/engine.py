@@ -22,7 +22,7 @@ class XlaEngine:
     """Traces graphs and what joins them. Made anew for each compilation."""
 
     def __init__(
-        self, lowering: Lowering = PLAIN, *, watch: Watch | None = None, names: bool = False
+        self, lowering: Lowering = PLAIN, *, watch: Watch | None = None, names: bool = True
     ) -> None:
         self.lowering = lowering
         self.watch = watch

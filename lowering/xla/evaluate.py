@@ -27,8 +27,8 @@ def evaluate(
 ) -> dict[str, jax.Array]:
     """The graph's outputs. Inputs it does not have are ignored; a missing one is a KeyError.
 
-    `names` puts each node under a name scope n0, n1, … (its place in the graph), so that a
-    profile can be mapped back. Off by default: it makes tracing a quarter slower.
+    `names` puts each node under the name scope GRAPH/n0, GRAPH/n1, … (its place in the graph), so
+    that a profile can be mapped back to source lines. That is metadata: the code is the same.
     """
     env: dict[Value, jax.Array] = {}
     for name, value in graph.inputs.items():
@@ -41,7 +41,7 @@ def evaluate(
         env[value] = given
     for i, node in enumerate(graph.nodes):
         if names:
-            with jax.named_scope(f"n{i}"):
+            with jax.named_scope(f"{graph.name}/n{i}"):
                 results = apply(node, tuple([env[v] for v in node.operands]), lowering)
         else:
             results = apply(node, tuple([env[v] for v in node.operands]), lowering)

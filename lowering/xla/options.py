@@ -21,15 +21,12 @@ class CpuTuning(NamedTuple):
     patches_limit  bytes of patches above which the plain convolution is used after all
     widen_halves   16-bit operands of products are raised to f32 (exact, and the accumulation is
                    in f32 anyway): bf16 x bf16 -> f32 has no implementation in larger graphs
-    one_hot_limit  bytes of one-hot rows up to which rows are added to a table by a product
-                   with them: XLA:CPU scatters one row at a time
     """
 
     fence: bool = True
     patches_conv: bool = True
     patches_limit: int = 1 << 29
     widen_halves: bool = True
-    one_hot_limit: int = 1 << 23
 
 
 class Lowering(NamedTuple):

@@ -9,13 +9,13 @@ from sexpgpu.assemble.calling import (
     scalar_f32,
 )
 from sexpgpu.assemble.context import TRAIN
-from sexpgpu.assemble.finish import optimized
 from sexpgpu.assemble.training import batch_of
 from sexpgpu.forms.models import Model
 from sexpgpu.ir.document import Metric, Stage
 from sexpgpu.ir.graph import Graph, Value
 from sexpgpu.lisp.calls import call_values, values_list
 from sexpgpu.lisp.values import NIL, Function
+from sexpgpu.passes.pipeline import optimized
 from sexpgpu.trace.context import Trace, tracing
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from sexpgpu.assemble.finish import closed
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
@@ -14,6 +13,7 @@ from sexpgpu.ir.types import TensorType
 from sexpgpu.lisp.calls import call as call_function
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.values import Function, lisp_list
+from sexpgpu.passes.pipeline import closed
 from sexpgpu.source import Origin
 from sexpgpu.trace.context import Trace, tracing
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve

@@ -6,7 +6,7 @@ from typing import Any
 
 from sexpgpu.assemble.calling import call_all, mean_and_weight
 from sexpgpu.assemble.context import TRAIN
-from sexpgpu.assemble.finish import closed, optimized
+from sexpgpu.assemble.mixing import mixing_warnings
 from sexpgpu.diagnostics.codes import tensor as tensor_codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.forms.models import Model, Parameter
@@ -15,6 +15,7 @@ from sexpgpu.ir.graph import Graph, Node, Value
 from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.lisp.values import Function
 from sexpgpu.passes.autodiff import gradients
+from sexpgpu.passes.pipeline import closed, optimized
 from sexpgpu.trace.context import Trace, tracing
 from sexpgpu.trace.runfile import Batch
 
@@ -24,11 +25,11 @@ OBJECTIVE = "objective"
 class Training:
     """The graphs of one stage. `weights` is None when every term's weight is known now."""
 
-    __slots__ = ("counters", "graph", "metrics", "terms", "unreached", "weights")
+    __slots__ = ("counters", "graph", "metrics", "terms", "unreached", "warnings", "weights")
 
     def __init__(
         self, graph: Graph, weights: Graph | None, terms: list[str], metrics: list[Metric],
-        counters: list[str], unreached: list[str],
+        counters: list[str], unreached: list[str], warnings: list[Diagnostic],
     ) -> None:  # fmt: skip
         self.graph = graph
         self.weights = weights
@@ -36,6 +37,7 @@ class Training:
         self.metrics = metrics
         self.counters = counters
         self.unreached = unreached
+        self.warnings = warnings
 
 
 def trace_training(
@@ -70,6 +72,7 @@ def trace_training(
         _check_weights(trace, terms)
         static = all(_is_constant(trace, weight) for _, weight in terms.values())
         forward_nodes = list(trace.builder.nodes)
+        warnings = mixing_warnings(trace) if microbatches > 1 else []
         seeds = [
             (mean, _cotangent(trace, name, weight, microbatches if static else None))
             for name, (mean, weight) in terms.items()
@@ -99,6 +102,7 @@ def trace_training(
         [Metric(name=m.name, reduce=m.reduce) for m in trace.metrics.values()],
         list(trace.counters),
         unreached,
+        warnings,
     )
 
 

@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import Any
 
 from sexpgpu.assemble.context import STEP
-from sexpgpu.assemble.finish import closed
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.initial import Initializers
 from sexpgpu.diagnostics.codes import run as codes
@@ -21,6 +20,7 @@ from sexpgpu.lisp.calls import call as call_function
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.values import Function
 from sexpgpu.ops import new_builder
+from sexpgpu.passes.pipeline import closed
 from sexpgpu.trace.context import Trace, tracing
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 

@@ -19,7 +19,7 @@ from sexpgpu.forms.models import Tree
 from sexpgpu.forms.runs import RunForm
 from sexpgpu.ir import document as ir
 from sexpgpu.ir.types import TensorType
-from sexpgpu.lisp.errors import LispError
+from sexpgpu.lisp.errors import LimitError, LispError
 from sexpgpu.lisp.values import Function
 
 Result = TypeVar("Result")
@@ -48,7 +48,7 @@ class Assembly:
             return work()
         except SxError as error:
             self.diagnostics.extend(error.diagnostics)
-        except LispError as error:
+        except (LispError, LimitError) as error:
             self.diagnostics.append(self.experiment.session.report(error))
         return None
 
@@ -63,7 +63,8 @@ class Assembly:
         """The run, its training stage, prepare and objective; None after reporting what lacks."""
         run = self.experiment.run
         prepare, objective = self.function("prepare"), self.function("objective")
-        if run is None:
+        begun = self.experiment.begun
+        if run is None and not any(kind == "run" for kind, _ in begun):
             self.error(codes.E_RUN_001, "the file has no defrun", fix="add (defrun name :model …)")
         for name, found in (("prepare", prepare), ("objective", objective)):
             if found is None:
@@ -71,6 +72,8 @@ class Assembly:
         if run is None or prepare is None or objective is None:
             return None
         loader = self.experiment.loaders.get(run.run.train)
+        if loader is None and ("loader", run.run.train) in begun:
+            return None  # what is wrong with it is reported already
         if loader is None:
             self.error(
                 codes.E_RUN_001,
@@ -132,6 +135,7 @@ class Assembly:
             metrics[training.graph.name] = training.metrics
             terms[training.graph.name] = training.terms
             self._warn_unreached(tree, training)
+            self.diagnostics.extend(training.warnings)
         evaluations = self._evaluations(run, prepare, objective, store, metrics)
         predict = self.function("predict")
         eval_prepare = self.function("eval-prepare") or prepare
@@ -239,6 +243,8 @@ class Assembly:
         made: list[ir.Evaluation] = []
         for name in names:
             form = declared.get(name)
+            if form is None and ("pass", name) in self.experiment.begun:
+                continue
             if form is None:
                 self.error(
                     codes.E_EVAL_001,
@@ -264,6 +270,8 @@ class Assembly:
         metrics: dict[str, list[ir.Metric]],
     ) -> ir.Evaluation:
         loader = self.experiment.loaders.get(form.loader)
+        if loader is None and ("loader", form.loader) in self.experiment.begun:
+            raise SxError  # reported already
         if loader is None:
             raise SxError(
                 Diagnostic(

@@ -66,8 +66,8 @@ def _print(found: dict[str, list[Diagnostic]], everything: Sequence[Diagnostic],
         for diagnostic in everything:
             output.result(show(diagnostic))
     else:
+        output.show(everything)
         for file, diagnostics in found.items():
-            output.show(diagnostics)
             name = "<stdin>" if file == "-" else file
             output.result(f"{name}: {render.summary(diagnostics)}")
 

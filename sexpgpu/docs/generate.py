@@ -22,6 +22,25 @@ DEFINERS = ("defun", "defmacro", "defmodel", "defoptimizer")
 # Chapters of the tensor layer that belong to forms with a page of their own.
 FORM_CHAPTERS = ("models", "optimizers", "sources")
 
+# What a chapter is called where the name of its file says too little.
+TITLES = {
+    "assign": "Changed copies",
+    "compare": "Tests and logic",
+    "control": "Control",
+    "conv": "Convolution and pooling",
+    "einsum": "Sums of products",
+    "graphs": "Graphs within graphs",
+    "index": "Indexing",
+    "linalg": "Linear algebra",
+    "make": "Making tensors",
+    "random": "Random numbers",
+    "reduce": "Reductions",
+    "runfile": "In the functions of a run file",
+    "shape": "Shapes and order of elements",
+    "subscripts": "Subscripts",
+    "types": "Types and precision",
+}
+
 
 class Definition:
     """A definition of a standard module: its section, signature and docstring."""
@@ -113,11 +132,12 @@ def _first_paragraph(doc: str) -> str:
 
 
 def _load_registries() -> None:
-    import_module("sexpgpu.lisp.session")
+    from sexpgpu.lisp.builtins import load
+
+    load()
     import_module("sexpgpu.trace.functions")
-    import_module("sexpgpu.forms.host")
-    for name in ("defmodel", "defoptimizer", "evaluations", "groups", "knobs", "loaders", "runs"):
-        import_module(f"sexpgpu.forms.{name}")
+    import_module("sexpgpu.trace.runfile")
+    import_module("sexpgpu.forms")
 
 
 def _chapters(layer: Any, skip: tuple[str, ...] = ()) -> Iterator[tuple[str, list[Any]]]:
@@ -125,7 +145,7 @@ def _chapters(layer: Any, skip: tuple[str, ...] = ()) -> Iterator[tuple[str, lis
 
     chapters: dict[str, list[Any]] = {}
     for record in BUILTINS.values():
-        if record.layer is layer and not record.name.startswith("%"):
+        if record.layer is layer and not record.name.startswith(("%", "(setf")):
             chapters.setdefault(record.chapter, []).append(record)
     for chapter in sorted(chapters):
         if chapter not in skip:
@@ -138,13 +158,16 @@ def _call(name: str, lambda_list: str) -> str:
 
 
 def _registry_section(layer: Any, skip: tuple[str, ...] = ()) -> list[str]:
+    from sexpgpu.lisp.values import TENSOR
+
+    titles = TITLES if layer is TENSOR else {}
     lines: list[str] = []
     for chapter, records in _chapters(layer, skip):
         rows = [
             (_code(_call(record.name, record.lambda_list)), _first_paragraph(record.doc))
             for record in records
         ]
-        lines += [f"## {chapter.replace('_', ' ').capitalize()}", ""]
+        lines += [f"## {titles.get(chapter, chapter.replace('_', ' ').capitalize())}", ""]
         lines += [*_table(("function", "what it does"), rows), ""]
     return lines
 
@@ -166,7 +189,34 @@ def tensors_section() -> list[str]:
     shared = sorted(r.name for r in BUILTINS.values() if r.layer is CL and r.overload)
     lines = ["These names of Common Lisp take tensors too:", ""]
     lines += [" ".join(f"`{name}`" for name in shared) + ".", ""]
-    return lines + _registry_section(TENSOR, FORM_CHAPTERS)
+    lines += _registry_section(TENSOR, FORM_CHAPTERS)
+    return [*lines, "## Macros", "", *_macros("sexpgpu.trace")]
+
+
+def _macros(package: str) -> list[str]:
+    """The forms that a package declares in Python."""
+    from sexpgpu.lisp.hostforms import HOST_MACROS
+
+    rows = [
+        (_code(_call(record.name, record.lambda_list)), _first_paragraph(record.doc))
+        for name, record in sorted(HOST_MACROS.items())
+        if record.python.__module__.startswith(package) and not name.startswith("%")
+    ]
+    return [*_table(("form", "what it does"), rows), ""]
+
+
+def forms_section() -> list[str]:
+    """The forms of a run file, and the functions that go with them."""
+    from sexpgpu.lisp.values import TENSOR
+
+    _load_registries()
+    rows = [
+        (_code(_call(record.name, record.lambda_list)), _first_paragraph(record.doc))
+        for chapter, records in _chapters(TENSOR)
+        if chapter in FORM_CHAPTERS
+        for record in records
+    ]
+    return [*_macros("sexpgpu.forms"), *_table(("function", "what it does"), rows), ""]
 
 
 def cli_section() -> list[str]:
@@ -212,6 +262,7 @@ SECTIONS: dict[str, Callable[[], list[str]]] = {
     "tensors": tensors_section,
     "nn": lambda: module_section(STDLIB / "sexpgpu" / "nn.sx"),
     "optim": lambda: module_section(STDLIB / "sexpgpu" / "optim.sx"),
+    "forms": forms_section,
     "cli": cli_section,
     "run": run_section,
     "errors": errors_section,

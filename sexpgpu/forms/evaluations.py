@@ -56,6 +56,7 @@ def defeval(form: Any, context: Context) -> Any:
             codes.E_RUN_005, "defeval: a name was expected", fix="write (defeval name :loader …)"
         )
     name, place = form.cdr.car, car_span(form.cdr) or span_of(form)
+    current().begun.add(("pass", name.name))
     keys = keyword_forms(form.cdr.cdr, KEYS, context, f"defeval {name.name}")
     if "loader" not in keys or not isinstance(keys["loader"][0], Symbol):
         raise context.error(

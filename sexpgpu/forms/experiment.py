@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
 
 class Experiment:
-    """The declarations of one file. `base` is the folder that relative data paths start from."""
+    """The declarations of one file. `base` is the folder that relative data paths start from;
+    `begun` are the (kind, name) whose form was met, whether or not it could be evaluated."""
 
-    __slots__ = ("base", "evaluations", "loaders", "places", "run", "selection", "session")
+    __slots__ = (
+        "base", "begun", "evaluations", "loaders", "places", "run", "selection", "session",
+    )  # fmt: skip
 
     def __init__(self, base: str, selection: Selection, session: Session) -> None:
         self.base = base
@@ -30,6 +33,7 @@ class Experiment:
         self.loaders: dict[str, LoaderForm] = {}
         self.evaluations: dict[str, EvaluationForm] = {}
         self.run: RunForm | None = None
+        self.begun: set[tuple[str, str]] = set()
         self.places: dict[tuple[str, str], Span | None] = {}
 
     def declare(self, kind: str, name: str, span: Span | None) -> None:

@@ -70,11 +70,12 @@ class Sweep:
 
 
 class Declarations:
-    """All that a file declares as variable."""
+    """All that a file declares as variable. `broken` are the names whose declaration is wrong."""
 
-    __slots__ = ("knobs", "sweeps", "variants")
+    __slots__ = ("broken", "knobs", "sweeps", "variants")
 
     def __init__(self) -> None:
+        self.broken: set[str] = set()
         self.knobs: dict[str, Knob] = {}
         self.variants: dict[str, Variant] = {}
         self.sweeps: dict[str, Sweep] = {}
@@ -176,6 +177,8 @@ def scan(forms: Iterable[Any]) -> tuple[Declarations, list[Diagnostic]]:
                 reader(form, found)
             except SxError as error:
                 problems.extend(error.diagnostics)
+                if isinstance(form.cdr, Cons) and isinstance(form.cdr.car, Symbol):
+                    found.broken.add(form.cdr.car.name)
     for variant in found.variants.values():
         try:
             _check_variant(variant, found)
@@ -410,8 +413,11 @@ def defknob(form: Any, context: Context) -> Any:
     It is read before the file is evaluated, and is a constant everywhere in it."""
     from sexpgpu.forms.experiment import current
 
-    name = form.cdr.car
-    knob = current().selection.knobs.get(name.name)
+    name = form.cdr.car if isinstance(form.cdr, Cons) else NIL
+    selection = current().selection
+    if not is_name(name) or name.name in selection.declarations.broken:
+        return _broken(form, name)
+    knob = selection.knobs.get(name.name)
     if knob is None or knob.span is None or knob.span.source is not _source_of(context):
         raise context.error(
             codes.E_KNOB_001,
@@ -419,6 +425,14 @@ def defknob(form: Any, context: Context) -> Any:
             fix="write it at the top level of the run file, not under #+ or #- nor in a macro",
         )
     return lisp_list([CL.own("define-symbol-macro"), name, quoted(knob.value)])
+
+
+def _broken(form: Any, name: Any) -> Any:
+    """For a declaration that is reported already: the default stands for the knob all the same,
+    so that its uses are not reported too."""
+    if not is_name(name) or name.special or not isinstance(form.cdr.cdr, Cons):
+        return NIL
+    return lisp_list([CL.own("define-symbol-macro"), name, form.cdr.cdr.car])
 
 
 def _source_of(context: Context) -> Any:

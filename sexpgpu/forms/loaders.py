@@ -343,6 +343,7 @@ def defloader(form: Any, context: Context) -> Any:
             fix="write (defloader name :source …)",
         )
     name, place = form.cdr.car, car_span(form.cdr) or span_of(form)
+    current().begun.add(("loader", name.name))
     keys = keyword_forms(form.cdr.cdr, KEYS, context, f"defloader {name.name}")
     for needed in ("source", "batch"):
         if needed not in keys:

@@ -77,6 +77,7 @@ def defrun(form: Any, context: Context) -> Any:
             fix="write (defrun name :model … :optimizer … :steps …)",
         )
     name, place = form.cdr.car, car_span(form.cdr) or span_of(form)
+    current().begun.add(("run", name.name))
     keys = keyword_forms(form.cdr.cdr, KEYS, context, f"defrun {name.name}")
     places = {key: where for key, (_, where) in keys.items()}
     forms: list[Any] = []

@@ -42,7 +42,7 @@ LISTS: dict[str, type[Record]] = {
 def document_to_json(document: Document) -> dict[str, Any]:
     """A document as plain data."""
     origins = OriginTable(document.sources)
-    graphs = {n: graph_to_json(g, origins) for n, g in document.graphs.items()}
+    graphs = {n: graph_to_json(document.graphs[n], origins) for n in sorted(document.graphs)}
     return {
         **_plain_parts(document),
         "manifest": document.manifest,

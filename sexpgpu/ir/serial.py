@@ -61,7 +61,8 @@ def parse_json(text: str | bytes) -> Any:
 
     try:
         data = json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
-        if ("\\u" if isinstance(text, str) else b"\\u") in text:
+        escapes = "\\u" in text if isinstance(text, str) else b"\\u" in text
+        if escapes:
             canonical(data).encode()  # half of a surrogate pair is no text
         return data
     except RecursionError:

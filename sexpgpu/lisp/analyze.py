@@ -11,7 +11,13 @@ from typing import Any
 from sexpgpu.lisp.callnodes import CallFixed, CallGlobal, CallLocal, CallValue
 from sexpgpu.lisp.errors import LispError, program_error
 from sexpgpu.lisp.hostforms import Operator
-from sexpgpu.lisp.nodes import Constant, GlobalRef, LocalRef, Node, progn
+from sexpgpu.lisp.nodes import (
+    Constant,
+    GlobalRef,
+    LocalRef,
+    Node,
+    progn,
+)
 from sexpgpu.lisp.scope import DYNAMIC, LocalMacro, Scope, SymbolMacro, Var
 from sexpgpu.lisp.state import STATE, Site, limit
 from sexpgpu.lisp.values import CL, NIL, UNBOUND, Cons, Function, SrcCons, Symbol
@@ -84,12 +90,24 @@ def parts(form: Any, low: int, high: int | None, usage: str) -> list[Any]:
     return result
 
 
+def items_of(value: Any) -> list[Any]:
+    """The elements of a list that a form is made of; a program-error when it is no proper list."""
+    result: list[Any] = []
+    at = value
+    while isinstance(at, Cons):
+        result.append(at.car)
+        at = at.cdr
+    if at is not NIL:
+        raise malformed(f"{brief(value)} is not a list", value)
+    return result
+
+
 # ---------------------------------------------------------------- forms
 
 
 def analyze(form: Any, scope: Scope, tails: Tails = ()) -> Node:
     """The node of a form."""
-    kind = type(form)
+    kind = type(form)  # pyright: ignore[reportUnknownVariableType]
     if kind is SrcCons:
         saved = AT.place
         AT.place = form.place
@@ -161,7 +179,7 @@ def variable(symbol: Symbol, scope: Scope) -> Node:
 
 def _analyze_cons(form: Any, scope: Scope, tails: Tails) -> Node:
     head = form.car
-    kind = type(head)
+    kind = type(head)  # pyright: ignore[reportUnknownVariableType]
     if kind is Symbol:
         found = SPECIAL.get(head) or NATIVE.get(head)
         if found is not None:
@@ -237,6 +255,6 @@ def run_node(node: Node) -> Any:
 
 def evaluate(form: Any, scope: Scope | None = None) -> Any:
     """Evaluate a form in the null lexical environment: its value, or an MV."""
-    from sexpgpu.lisp.special import evaluate_top_level
+    from sexpgpu.lisp.toplevel import evaluate_top_level
 
     return evaluate_top_level(form, scope)

@@ -1,7 +1,7 @@
 """Evaluation of single forms, each in a fresh environment, for the conformance protocol.
 
-    {"values": ["printed", …]}
-    {"error": {"code": "E-…", "message": "…", "condition": ["type-error", "error", …]}}
+{"values": ["printed", …]}
+{"error": {"code": "E-…", "message": "…", "condition": ["type-error", "error", …]}}
 """
 
 from __future__ import annotations
@@ -57,6 +57,11 @@ class Batch:
             return self._error(error.diagnostics[0])
         except RecursionError:
             return self._error(session.report(LimitError("depth", STATE.depth)))
+        except Exception as fault:  # noqa: BLE001  (the stream goes on; the code says it is ours)
+            from sexpgpu.diagnostics.codes.system import E_INT_001
+
+            message = f"internal fault: {type(fault).__name__}: {fault}"
+            return {"error": {"code": E_INT_001.id, "message": message}}
         finally:
             STATE.module = saved
             STATE.stack.clear()
@@ -65,7 +70,7 @@ class Batch:
 
     def _values(self, text: str, module: Any) -> list[str]:
         from sexpgpu.lisp.printer import prin1_text
-        from sexpgpu.lisp.special import evaluate_top_level
+        from sexpgpu.lisp.toplevel import evaluate_top_level
 
         session = self.session
         reader = Reader(

@@ -11,7 +11,12 @@ from typing import Any
 
 from sexpgpu.lisp.calls import as_function, check_count
 from sexpgpu.lisp.errors import undefined_function
-from sexpgpu.lisp.nodes import LocalRef, Node, Run, single
+from sexpgpu.lisp.nodes import (
+    LocalRef,
+    Node,
+    Run,
+    single,
+)
 from sexpgpu.lisp.scope import Frame, LocalFunction
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import MV, NIL, Function, Symbol
@@ -179,9 +184,7 @@ class CallFixed(Node):
         return emit_direct(target, self.arguments, site, frame)
 
 
-def emit_direct(
-    target: Callable[..., Any], arguments: list[Node], site: Site, frame: Frame
-) -> Run:
+def emit_direct(target: Callable[..., Any], arguments: list[Node], site: Site, frame: Frame) -> Run:
     """A call of a Python callable with the arguments' primary values."""
     runs, multi = _emit_arguments(arguments, frame)
     state = STATE
@@ -312,9 +315,7 @@ class CallValue(Node):
         self.site = site
 
     def emit(self, frame: Frame) -> Run:
-        return _emit_computed(
-            single(self.function, frame), self.arguments, self.site, frame, False
-        )
+        return _emit_computed(single(self.function, frame), self.arguments, self.site, frame, False)
 
 
 def _emit_computed(

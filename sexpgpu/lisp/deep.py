@@ -26,7 +26,7 @@ def run_deep(work: Callable[[], Any], interrupt: Callable[[], None]) -> Any:
         _inside.active = True
         try:
             box.append(work())
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
             failure.append(error)
 
     limit = sys.getrecursionlimit()

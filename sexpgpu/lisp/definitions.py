@@ -9,6 +9,7 @@ from sexpgpu.lisp.analyze import (
     Tails,
     analyze,
     analyze_car,
+    items_of,
     malformed,
     native,
     parts,
@@ -17,13 +18,20 @@ from sexpgpu.lisp.analyze import (
 from sexpgpu.lisp.declarations import collect
 from sexpgpu.lisp.errors import program_error
 from sexpgpu.lisp.evaluation import proclaim, redefinable
+from sexpgpu.lisp.functions import lambda_node
 from sexpgpu.lisp.journal import keep, keep_entry
 from sexpgpu.lisp.lambda_lists import parse
 from sexpgpu.lisp.macros import macro_function
-from sexpgpu.lisp.nodes import Constant, Custom, Node, Run, progn, single
+from sexpgpu.lisp.nodes import (
+    Constant,
+    Custom,
+    Node,
+    Run,
+    progn,
+    single,
+)
 from sexpgpu.lisp.places import Expander, Place, expansion
 from sexpgpu.lisp.scope import Frame, Scope, function_key
-from sexpgpu.lisp.special import lambda_node
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import (
     CL,
@@ -37,7 +45,6 @@ from sexpgpu.lisp.values import (
     Symbol,
     T,
     lisp_list,
-    python_list,
 )
 from sexpgpu.reader.printer import brief
 
@@ -77,9 +84,7 @@ def _defun(form: Any, scope: Scope, tails: Tails) -> Node:
         raise malformed(f"{brief(cells[0])} is not a function name", form)
     if isinstance(key, tuple):
         symbol = key[1]
-        node = lambda_node(
-            f"(setf {symbol.name})", cells[1], form.cdr.cdr.cdr, scope, symbol, form
-        )
+        node = lambda_node(f"(setf {symbol.name})", cells[1], form.cdr.cdr.cdr, scope, symbol, form)
 
         def make_setf(frame: Frame) -> Run:
             run_lambda = node.emit(frame)
@@ -119,9 +124,7 @@ def _lazy(form: Any, cells: list[Any], symbol: Symbol, key: Symbol, scope: Scope
     module, place, expansions = STATE.module, AT.place, AT.expansions
     doc = cells[2].text if len(cells) > 3 and isinstance(cells[2], String) else ""
     origin = form.span if type(form) is SrcCons else None
-    function = Function(
-        symbol.name, _unset, parsed.minimum, parsed.maximum, cells[1], doc, origin
-    )
+    function = Function(symbol.name, _unset, parsed.minimum, parsed.maximum, cells[1], doc, origin)
 
     def force() -> Any:
         from sexpgpu.lisp.analyze import run_node
@@ -343,7 +346,7 @@ def _defsetf(form: Any, scope: Scope, tails: Tails) -> Node:
         update = cells[1]
 
         def short(place: Any, inner: Scope) -> Place:
-            arguments = python_list(place.cdr)
+            arguments = items_of(place.cdr)
             variables = [Symbol("place") for _ in arguments]
             new = Symbol("new")
             store = Cons(update, lisp_list([*variables, new]))
@@ -353,7 +356,7 @@ def _defsetf(form: Any, scope: Scope, tails: Tails) -> Node:
     else:
         if len(cells) < 3:
             raise malformed("malformed defsetf: the store variables are missing", form)
-        stores = python_list(cells[2])
+        stores = items_of(cells[2])
         lambda_list = lisp_list([cells[2], *[cells[1]]])
         function = macro_function(
             access, lisp_list([cells[2], cells[1]]), form.cdr.cdr.cdr.cdr, scope, form
@@ -361,7 +364,7 @@ def _defsetf(form: Any, scope: Scope, tails: Tails) -> Node:
         del lambda_list
 
         def long(place: Any, inner: Scope) -> Place:
-            arguments = python_list(place.cdr)
+            arguments = items_of(place.cdr)
             variables: list[Symbol] = []
             values: list[Any] = []
             stand: list[Any] = []
@@ -402,12 +405,10 @@ def _define_setf_expander(form: Any, scope: Scope, tails: Tails) -> Node:
     )
 
     def expand(place: Any, inner: Scope) -> Place:
-        found = python_list(function.call(place, inner))
+        found = items_of(function.call(place, inner))
         if len(found) != 5:
             raise program_error(f"the setf expander of {access.name} gives {len(found)} values")
-        return Place(
-            python_list(found[0]), python_list(found[1]), python_list(found[2]), found[3], found[4]
-        )
+        return Place(items_of(found[0]), items_of(found[1]), items_of(found[2]), found[3], found[4])
 
     def define() -> Any:
         keep(access)
@@ -486,11 +487,10 @@ def _make_modify() -> Any:
     def run(form: Any, scope: Scope, tails: Tails) -> Node:
         place = form.cdr.car
         function = form.cdr.cdr.car
-        given = python_list(form.cdr.cdr.cdr)
+        given = items_of(form.cdr.cdr.cdr)
         place_made = expansion(place, scope)
         pairs = [
-            lisp_list([v, e])
-            for v, e in zip(place_made.variables, place_made.values, strict=True)
+            lisp_list([v, e]) for v, e in zip(place_made.variables, place_made.values, strict=True)
         ]
         stand: list[Any] = []
         for argument in given:
@@ -499,9 +499,7 @@ def _make_modify() -> Any:
             stand.append(saved)
         value = Cons(function, Cons(place_made.access, lisp_list(stand)))
         pairs.append(lisp_list([place_made.stores[0], value]))
-        return analyze(
-            lisp_list([CL.own("let*"), lisp_list(pairs), place_made.store]), scope
-        )
+        return analyze(lisp_list([CL.own("let*"), lisp_list(pairs), place_made.store]), scope)
 
     made.analyze = run
     return made

@@ -155,4 +155,6 @@ def package_error(message: str, **slots: Any) -> LispError:
 def literal_change(value: Any) -> LispError:
     """An attempt to change a literal constant of the program."""
     kind = "string" if isinstance(value, String) else "constant"
-    return make_error("program-error", message=f"a literal {kind} may not be changed", code="literal")
+    return make_error(
+        "program-error", message=f"a literal {kind} may not be changed", code="literal"
+    )

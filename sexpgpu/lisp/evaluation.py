@@ -1,4 +1,4 @@
-"""The builtins of evaluation: calls, values, function and macro slots, eval, macroexpand, gensym."""
+"""The builtins of evaluation: calls, values, function and macro slots, eval, gensym."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from sexpgpu.lisp.errors import (
     unbound_variable,
     undefined_function,
 )
+from sexpgpu.lisp.functions import lambda_node
 from sexpgpu.lisp.journal import keep
 from sexpgpu.lisp.macros import macroexpand, macroexpand_1
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.scope import Scope, function_key, null_scope
-from sexpgpu.lisp.special import evaluate_top_level, lambda_node
 from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.toplevel import evaluate_top_level
 from sexpgpu.lisp.values import (
     CL,
     KEYWORD,

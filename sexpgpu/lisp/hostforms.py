@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Operator:
-    """A special operator that expansions name by the object itself. The compiler fills `analyze`."""
+    """A special operator that expansions name by the object itself; the compiler fills it in."""
 
     __slots__ = ("analyze", "name")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sexpgpu.lisp.analyze import (
@@ -12,6 +13,7 @@ from sexpgpu.lisp.analyze import (
     analyze_car,
     arguments,
     body,
+    items_of,
     malformed,
     parts,
     site_here,
@@ -20,9 +22,15 @@ from sexpgpu.lisp.callnodes import CallValue, emit_direct
 from sexpgpu.lisp.calls import as_function
 from sexpgpu.lisp.errors import undefined_function
 from sexpgpu.lisp.hostforms import CALL_HOST, FLET_VALUES, THUNK, VALUES_CALL, Operator
-from sexpgpu.lisp.nodes import Custom, Let, Node, Run, single
+from sexpgpu.lisp.nodes import (
+    Custom,
+    Let,
+    Node,
+    Run,
+    single,
+)
 from sexpgpu.lisp.scope import Frame, Level, LocalFunction, Scope, Var
-from sexpgpu.lisp.values import NIL, Cons, Function, SrcCons, Symbol, python_list
+from sexpgpu.lisp.values import CL, NIL, Cons, Function, SrcCons, Symbol, T, lisp_list
 
 
 def _flet_values(form: Any, scope: Scope, tails: Tails) -> Node:
@@ -32,7 +40,7 @@ def _flet_values(form: Any, scope: Scope, tails: Tails) -> Node:
     inner.functions = {}
     variables: list[Var] = []
     nodes: list[Node] = []
-    for item in python_list(cells[0]):
+    for item in items_of(cells[0]):
         value = analyze_car(item.cdr, scope)
         nodes.append(_function_of(value, item.car))
         var = Var(item.car, level)
@@ -100,6 +108,65 @@ CALL_HOST.analyze = _call_host
 THUNK.analyze = _thunk
 
 
+def _body(forms: Any) -> Any:
+    return forms.car if isinstance(forms, Cons) and forms.cdr is NIL else Cons(_PROGN, forms)
+
+
+def _expand_when(form: Any) -> Any:
+    return lisp_list([_IF, form.cdr.car, _body(form.cdr.cdr)])
+
+
+def _expand_unless(form: Any) -> Any:
+    return lisp_list([_IF, form.cdr.car, NIL, _body(form.cdr.cdr)])
+
+
+def _expand_return(form: Any) -> Any:
+    return Cons(CL.own("return-from"), Cons(NIL, form.cdr))
+
+
+def _expand_and(form: Any) -> Any:
+    if form.cdr is NIL:
+        return T
+    if form.cdr.cdr is NIL:
+        return form.cdr.car
+    return lisp_list([_IF, form.cdr.car, Cons(form.car, form.cdr.cdr), NIL])
+
+
+def _expand_or(form: Any) -> Any:
+    if form.cdr is NIL:
+        return NIL
+    if form.cdr.cdr is NIL:
+        return form.cdr.car
+    value = Symbol("value")
+    rest = Cons(form.car, form.cdr.cdr)
+    chosen = lisp_list([_IF, value, value, rest])
+    return lisp_list([_LET, lisp_list([lisp_list([value, form.cdr.car])]), chosen])
+
+
+def _expand_cond(form: Any) -> Any:
+    if form.cdr is NIL:
+        return NIL
+    clause = form.cdr.car
+    rest = Cons(form.car, form.cdr.cdr)
+    if clause.cdr is NIL:
+        return lisp_list([CL.own("or"), clause.car, rest])
+    return lisp_list([_IF, clause.car, _body(clause.cdr), rest])
+
+
+_IF = CL.own("if")
+_PROGN = CL.own("progn")
+_LET = CL.own("let")
+# What a person sees of the simplest ones is plain CL.
+_EXPANDERS: dict[str, Callable[[Any], Any]] = {
+    "when": _expand_when,
+    "unless": _expand_unless,
+    "return": _expand_return,
+    "and": _expand_and,
+    "or": _expand_or,
+    "cond": _expand_cond,
+}
+
+
 def _macro_of(symbol: Symbol, analyzer: Analyzer) -> Function:
     """The macro of a form that is analysed directly: it expands into an operator object that no
     program can name, with the same subforms."""
@@ -115,6 +182,12 @@ def _macro_of(symbol: Symbol, analyzer: Analyzer) -> Function:
     def expand(form: Any, environment: Any = NIL) -> Any:
         if not isinstance(form, Cons):
             raise malformed(f"{symbol.name}: not a call of the macro")
+        expander = _EXPANDERS.get(symbol.name)
+        if expander is not None:
+            try:
+                return expander(form)
+            except AttributeError:  # a malformed call: its analysis says what is wrong
+                pass
         if type(form) is SrcCons:
             return SrcCons(operator, form.cdr, form.place)
         return Cons(operator, form.cdr)

@@ -12,12 +12,27 @@ from typing import Any
 
 from sexpgpu.lisp.analyze import INLINE
 from sexpgpu.lisp.calls import primary
-from sexpgpu.lisp.nodes import Constant, LocalRef, Node, Predicate, Run, Test, single
+from sexpgpu.lisp.nodes import (
+    Constant,
+    LocalRef,
+    Node,
+    Predicate,
+    Run,
+    Test,
+    single,
+)
 from sexpgpu.lisp.scope import Frame
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import CL, MV, NIL, Cons, SrcCons, T
 
 _BIG = 1 << 256
+
+
+def local_index(node: Node, frame: Frame) -> int:
+    """The slot of a variable of this very frame, or 0."""
+    if isinstance(node, LocalRef) and node.var.frame is frame:
+        return node.var.index
+    return 0
 
 
 class Arithmetic(Node):
@@ -56,8 +71,8 @@ class Arithmetic(Node):
         constant = self.second.value if isinstance(self.second, Constant) else None
         if type(constant) is int:
             change = constant if plus else -constant
-            if isinstance(self.first, LocalRef) and self.first.var.depth(frame) == 0:
-                index = self.first.var.index
+            index = local_index(self.first, frame)
+            if index:
 
                 def step(env: Any) -> Any:
                     a = env[index]
@@ -74,6 +89,28 @@ class Arithmetic(Node):
                 return slow(a, constant)
 
             return shift
+        here = local_index(self.first, frame)
+        there = local_index(self.second, frame)
+        if plus and here and there:
+
+            def add_locals(env: Any) -> Any:
+                a = env[here]
+                b = env[there]
+                if type(a) is int and type(b) is int:
+                    return a + b
+                return slow(a, b)
+
+            return add_locals
+        if plus and here:
+
+            def add_to_local(env: Any) -> Any:
+                a = env[here]
+                b = second(env)
+                if type(a) is int and type(b) is int:
+                    return a + b
+                return slow(a, b)
+
+            return add_to_local
         if plus:
 
             def add(env: Any) -> Any:
@@ -172,10 +209,12 @@ class Comparison(Node):
             return truth(slow(a, b))
 
         constant = self.second.value if isinstance(self.second, Constant) else None
-        if type(constant) is int and isinstance(self.first, LocalRef):
-            var = self.first.var
-            if var.depth(frame) == 0:
-                return _with_constant(name, var.index, constant, other, self.compare)
+        here = local_index(self.first, frame)
+        if type(constant) is int and here:
+            return _with_constant(name, here, constant, other, self.compare)
+        there = local_index(self.second, frame)
+        if here and there:
+            return _with_local(here, there, other, self.compare)
         if name == "<":
 
             def less(env: Any) -> bool:
@@ -229,6 +268,22 @@ def _with_constant(
         if type(a) is int:
             return compare(a, constant)
         return other(a, constant)
+
+    return test
+
+
+def _with_local(
+    here: int,
+    there: int,
+    other: Callable[[Any, Any], bool],
+    compare: Callable[[Any, Any], bool],
+) -> Test:
+    def test(env: Any) -> bool:
+        a = env[here]
+        b = env[there]
+        if type(a) is int and type(b) is int:
+            return compare(a, b)
+        return other(a, b)
 
     return test
 
@@ -288,11 +343,22 @@ class Access(Node):
             STATE.site = site
             return generic(primary(value))
 
+        here = local_index(self.argument, frame)
+        if here and self.name in ("car", "first"):
+
+            def car_of_local(env: Any) -> Any:
+                value = env[here]
+                kind = type(value)  # pyright: ignore[reportUnknownVariableType]
+                if kind is Cons or kind is SrcCons:
+                    return value.car
+                return slow(value)
+
+            return car_of_local
         if self.name in ("car", "first"):
 
             def car(env: Any) -> Any:
                 value = argument(env)
-                kind = type(value)
+                kind = type(value)  # pyright: ignore[reportUnknownVariableType]
                 if kind is Cons or kind is SrcCons:
                     return value.car
                 return slow(value)
@@ -301,7 +367,7 @@ class Access(Node):
 
         def cdr(env: Any) -> Any:
             value = argument(env)
-            kind = type(value)
+            kind = type(value)  # pyright: ignore[reportUnknownVariableType]
             if kind is Cons or kind is SrcCons:
                 return value.cdr
             return slow(value)

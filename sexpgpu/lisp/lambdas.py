@@ -10,7 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from sexpgpu.lisp.errors import program_error
-from sexpgpu.lisp.nodes import Node, Run, single
+from sexpgpu.lisp.nodes import (
+    Node,
+    Run,
+    single,
+)
 from sexpgpu.lisp.scope import Frame, Var
 from sexpgpu.lisp.state import STATE, limit
 from sexpgpu.lisp.values import NIL, Cons, Function, T, keyword

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from sexpgpu.lisp.builtins.arithmetic import is_number, maximum, minimum
+from sexpgpu.lisp.builtins.conses import copy_list_of
 from sexpgpu.lisp.builtins.designators import list_items
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.hostforms import form, host_macro, symbol
@@ -33,7 +34,7 @@ from sexpgpu.lisp.loop_iteration import (
     parse_with,
 )
 from sexpgpu.lisp.loop_nodes import REPEAT, UNTIL, WHILE
-from sexpgpu.lisp.values import NIL, Cons, Foreign, Function, Symbol, T, lisp_list
+from sexpgpu.lisp.values import NIL, Cons, Foreign, Function, SrcCons, Symbol, T, lisp_list
 
 END = Symbol("end-loop")
 
@@ -85,12 +86,15 @@ def _join(collector: Collector, value: Any) -> Any:
             last = last.cdr
         if isinstance(last, Cons):
             collector.last = last
-    if isinstance(value, Cons) or value is not NIL:
-        collector.last.cdr = value
-        last = value
-        while isinstance(last, Cons):
-            collector.last = last
-            last = last.cdr
+    if value is NIL:
+        return collector.first.cdr
+    collector.last.cdr = value
+    last = value
+    while isinstance(last, Cons):
+        if type(last) is SrcCons:  # a part of the program: joined as a copy
+            collector.last.cdr = last = copy_list_of(last)
+        collector.last = last
+        last = last.cdr
     return collector.first.cdr
 
 

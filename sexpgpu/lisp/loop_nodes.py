@@ -12,7 +12,13 @@ from typing import Any
 
 from sexpgpu.lisp.analyze import analyze_car
 from sexpgpu.lisp.hostforms import Operator
-from sexpgpu.lisp.nodes import Custom, Node, Run, Test, sequence
+from sexpgpu.lisp.nodes import (
+    Custom,
+    Node,
+    Run,
+    Test,
+    sequence,
+)
 from sexpgpu.lisp.scope import Frame, Scope
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import NIL, Cons

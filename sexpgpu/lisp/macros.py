@@ -18,12 +18,18 @@ from sexpgpu.lisp.analyze import (
     special,
 )
 from sexpgpu.lisp.callnodes import evaluate_arguments
+from sexpgpu.lisp.control_forms import block_body
 from sexpgpu.lisp.declarations import split_body
 from sexpgpu.lisp.errors import type_error
-from sexpgpu.lisp.nodes import Constant, Custom, Node, Run, single
-from sexpgpu.lisp.patterns import Pattern, pattern
+from sexpgpu.lisp.nodes import (
+    Constant,
+    Custom,
+    Node,
+    Run,
+    single,
+)
+from sexpgpu.lisp.patterns import Pattern, pattern, store
 from sexpgpu.lisp.scope import Frame, Level, LocalMacro, Scope, SymbolMacro, null_scope
-from sexpgpu.lisp.special import block_body
 from sexpgpu.lisp.state import STATE, limit
 from sexpgpu.lisp.values import (
     CL,
@@ -38,9 +44,7 @@ from sexpgpu.lisp.values import (
 from sexpgpu.source import Span
 
 
-def macro_function(
-    name: Symbol, lambda_list: Any, forms: Any, scope: Scope, form: Any
-) -> Function:
+def macro_function(name: Symbol, lambda_list: Any, forms: Any, scope: Scope, form: Any) -> Function:
     """The expander of a macro definition: a function of the form and the environment."""
     level = Level(scope.level)
     forms, specials, doc = split_body(forms, True)
@@ -56,10 +60,11 @@ def _expander(made: Pattern, body: Node, outer: Level, name: str) -> Any:
     # A macro's function sees no run-time variables around it: its frame has no parent.
     frame = Frame()
     environment = made.environment.place(frame) if made.environment is not None else 0
+    store_whole = store(made.whole, frame) if made.whole is not None else None
+    made.whole = None  # it is the whole form, where the rest of the pattern is for its cdr
     bind = made.emit(frame)
     run = single(body, frame)
     padding = [None] * frame.size
-    whole = made.whole is not None
     state, stack = STATE, STATE.stack
 
     def call(form: Any, env: Any = NIL) -> Any:
@@ -73,10 +78,9 @@ def _expander(made: Pattern, body: Node, outer: Level, name: str) -> Any:
             slots = list(padding)
             if environment:
                 slots[environment] = env
-            if whole:
-                bind(slots, form)
-            else:
-                bind(slots, form.cdr if isinstance(form, Cons) else form)
+            if store_whole is not None:
+                store_whole(slots, form)
+            bind(slots, form.cdr if isinstance(form, Cons) else form)
             return run(slots)
         finally:
             state.site = stack.pop()
@@ -208,9 +212,7 @@ def _list_template(form: Any, depth: int, scope: Scope) -> Node:
                 inner = item.cdr.car
                 nested = isinstance(inner, Cons) and inner.car is _SPLICE and depth == 2
                 if nested:
-                    elements.append(
-                        (_spread(analyze(inner.cdr.car, scope), _SPLICE), True)
-                    )
+                    elements.append((_spread(analyze(inner.cdr.car, scope), _SPLICE), True))
                 else:
                     elements.append(
                         (

@@ -18,11 +18,11 @@ from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import (
     KEYWORD,
     NIL,
-    T,
     Cons,
     Module,
     String,
     Symbol,
+    T,
     lisp_list,
     python_list,
 )
@@ -54,7 +54,7 @@ def require(form: Any, context: Context) -> Any:
             alias = value
         elif key.name == "import" and (isinstance(value, Cons) or value is NIL):
             names = python_list(value)
-            if not all(isinstance(name, Symbol) for name in names):
+            if not all(type(name) is Symbol for name in names):
                 raise context.error(codes.E_MOD_003, "require: :import lists names", form)
         else:
             raise context.error(
@@ -149,9 +149,7 @@ def read_file(full: str, shown: str, span: Span | None) -> Source:
     try:
         return Source(name, data.decode("utf-8"), full)
     except UnicodeDecodeError as problem:
-        raise _error(
-            E_READ_011, f'"{shown}" is not UTF-8 (byte {problem.start})', span
-        ) from None
+        raise _error(E_READ_011, f'"{shown}" is not UTF-8 (byte {problem.start})', span) from None
 
 
 def import_names(target: Module, into: Module, names: list[Symbol], span: Span | None) -> None:
@@ -184,6 +182,7 @@ def import_names(target: Module, into: Module, names: list[Symbol], span: Span |
                 "leave it out of :import and write it with the alias",
             )
         into.symbols[name.name] = found
+        into.version += 1
 
 
 def _defined(symbol: Symbol) -> bool:

@@ -9,7 +9,12 @@ from sexpgpu.lisp.analyze import analyze
 from sexpgpu.lisp.errors import program_error, type_error
 from sexpgpu.lisp.lambda_lists import LambdaList, parse
 from sexpgpu.lisp.lambdas import bind_keys
-from sexpgpu.lisp.nodes import BindSpecial, LocalRef, Node, single
+from sexpgpu.lisp.nodes import (
+    BindSpecial,
+    LocalRef,
+    Node,
+    single,
+)
 from sexpgpu.lisp.scope import DYNAMIC, Frame, Level, Scope, Var
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import NIL, Cons, Symbol, T
@@ -34,8 +39,8 @@ class Pattern:
         "scope",
         "specials",
         "variables",
-        "whole",
         "who",
+        "whole",
     )
 
     def __init__(self, parsed: LambdaList, who: str, scope: Scope, specials: set[Symbol]) -> None:
@@ -92,15 +97,15 @@ class Pattern:
 
     def emit(self, frame: Frame) -> Bind:
         """The closure that binds the variables in a frame from a value."""
-        required = tuple(_store(target, frame) for target in self.required)
-        whole = _store(self.whole, frame) if self.whole is not None else None
+        required = tuple(store(target, frame) for target in self.required)
+        whole = store(self.whole, frame) if self.whole is not None else None
         optional = tuple(
-            (single(default, frame), _store(target, frame), _store_flag(supplied, frame))
+            (single(default, frame), store(target, frame), _store_flag(supplied, frame))
             for target, default, supplied in self.optional
         )
-        rest = _store(self.rest, frame) if self.rest is not None else None
+        rest = store(self.rest, frame) if self.rest is not None else None
         keys = self._emit_keys(frame)
-        aux = tuple((single(node, frame), _store(target, frame)) for target, node in self.aux)
+        aux = tuple((single(node, frame), store(target, frame)) for target, node in self.aux)
         who, parsed = self.who, self.parsed
         open_end = rest is not None or keys is not None
         low = len(required)
@@ -109,18 +114,18 @@ class Pattern:
             if whole is not None:
                 whole(env, value)
             at = value
-            for store in required:
+            for put in required:
                 if not isinstance(at, Cons):
                     raise _mismatch(who, parsed, value, low, at)
-                store(env, at.car)
+                put(env, at.car)
                 at = at.cdr
-            for default, store, flag in optional:
+            for default, put, flag in optional:
                 if isinstance(at, Cons):
-                    store(env, at.car)
+                    put(env, at.car)
                     at = at.cdr
                     flag(env, T)
                 else:
-                    store(env, default(env))
+                    put(env, default(env))
                     flag(env, NIL)
             if rest is not None:
                 rest(env, at)
@@ -128,8 +133,8 @@ class Pattern:
                 keys(env, at)
             elif not open_end and at is not NIL:
                 raise _mismatch(who, parsed, value, low, at)
-            for run, store in aux:
-                store(env, run(env))
+            for run, put in aux:
+                put(env, run(env))
 
         return bind
 
@@ -144,7 +149,7 @@ class Pattern:
                 index = target.place(frame)
             else:
                 index = frame.add()
-                nested.append((index, _store(target, frame)))
+                nested.append((index, store(target, frame)))
             table.append((key, index, run, supplied.place(frame) if supplied else 0))
         allow, who = self.parsed.allow, self.who
 
@@ -157,27 +162,28 @@ class Pattern:
             if at is not NIL:
                 raise type_error(value, "list")
             bind_keys(env, table, items, allow, who, STATE.site)
-            for index, store in nested:
-                store(env, env[index])
+            for index, put in nested:
+                put(env, env[index])
 
         return bind
 
 
-def _store(target: Any, frame: Frame) -> Bind:
+def store(target: Any, frame: Frame) -> Bind:
+    """The closure that puts a value into a variable, or takes it apart."""
     if isinstance(target, Var):
         index = target.place(frame)
 
-        def store(env: Any, value: Any) -> None:
+        def put(env: Any, value: Any) -> None:
             env[index] = value
 
-        return store
+        return put
     return target.emit(frame)
 
 
 def _store_flag(target: Any, frame: Frame) -> Bind:
     if target is None:
         return lambda env, value: None
-    return _store(target, frame)
+    return store(target, frame)
 
 
 def _mismatch(who: str, parsed: LambdaList, value: Any, low: int, rest: Any) -> Exception:

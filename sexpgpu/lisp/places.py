@@ -14,6 +14,7 @@ from sexpgpu.lisp.analyze import (
     Tails,
     analyze,
     analyze_car,
+    items_of,
     malformed,
     native,
     parts,
@@ -23,7 +24,14 @@ from sexpgpu.lisp.callnodes import emit_direct
 from sexpgpu.lisp.errors import undefined_function
 from sexpgpu.lisp.journal import keep
 from sexpgpu.lisp.macros import macroexpand_1
-from sexpgpu.lisp.nodes import Constant, Custom, Node, Run, progn, single
+from sexpgpu.lisp.nodes import (
+    Constant,
+    Custom,
+    Node,
+    Run,
+    progn,
+    single,
+)
 from sexpgpu.lisp.scope import Frame, LocalFunction, Scope
 from sexpgpu.lisp.special import set_variable
 from sexpgpu.lisp.state import STATE
@@ -36,7 +44,6 @@ from sexpgpu.lisp.values import (
     Symbol,
     T,
     lisp_list,
-    python_list,
 )
 from sexpgpu.reader.printer import brief
 
@@ -120,9 +127,11 @@ def expansion(place_form: Any, scope: Scope) -> Place:
                 return special(place_form, scope)
             if isinstance(head.setf, Expander):
                 return head.setf.expand(place_form, scope)
-        if local_setter is None and (
-            local is None or not isinstance(local, LocalFunction)
-        ) and not isinstance(head.setf, Function):
+        if (
+            local_setter is None
+            and (local is None or not isinstance(local, LocalFunction))
+            and not isinstance(head.setf, Function)
+        ):
             expanded, more = macroexpand_1(place_form, scope)
             if more:
                 place_form = expanded
@@ -138,7 +147,7 @@ def _temporaries(cells: Any) -> tuple[list[Symbol], list[Any], list[Any]]:
     variables: list[Symbol] = []
     values: list[Any] = []
     stand: list[Any] = []
-    for item in python_list(cells):
+    for item in items_of(cells):
         if isinstance(item, Symbol | Cons) and not _constant(item):
             temporary = Symbol("place")
             variables.append(temporary)
@@ -191,12 +200,25 @@ def _set_place(place_form: Any, value: Any, scope: Scope, whole: Any) -> Node:
     ):
         head = place_form.car
         local = scope.function(("setf", head))
-        if local is not None or (
-            isinstance(head.setf, Function) and scope.function(head) is None
-        ):
+        if local is not None or (isinstance(head.setf, Function) and scope.function(head) is None):
             return _direct(place_form, value, scope, local)
     made = expansion(place_form, scope)
     return analyze(_store_form(made, value.car), scope)
+
+
+def _new_last(target: Callable[..., Any], arguments: int) -> Callable[..., Any]:
+    """A setf function that takes the new value last, where it is evaluated."""
+    if arguments == 1:
+
+        def one(a: Any, new: Any) -> Any:
+            return target(new, a)
+
+        return one
+
+    def two(a: Any, b: Any, new: Any) -> Any:
+        return target(new, a, b)
+
+    return two
 
 
 def _direct(place_form: Any, value: Any, scope: Scope, local: Any) -> Node:
@@ -228,9 +250,9 @@ def _direct(place_form: Any, value: Any, scope: Scope, local: Any) -> Node:
             if count >= check_low and (check_high is None or count <= check_high):
                 target = fixed.call
                 if count == 2:
-                    return emit_direct(lambda a, new: target(new, a), nodes, site, frame)
+                    return emit_direct(_new_last(target, 1), nodes, site, frame)
                 if count == 3:
-                    return emit_direct(lambda a, b, new: target(new, a, b), nodes, site, frame)
+                    return emit_direct(_new_last(target, 2), nodes, site, frame)
         runs = tuple(single(node, frame) for node in nodes)
 
         def run(env: Any) -> Any:
@@ -284,28 +306,14 @@ def _rotatef(whole: Any, scope: Scope, tails: Tails) -> Node:
     if not cells:
         return Constant(NIL)
     places = [expansion(item, scope) for item in cells]
-    body: Any = Cons(PROGN, lisp_list([*[made.store for made in places], NIL]))
-    return analyze(_shift(places, [made.access for made in places[1:]], places[0].access, body), scope)
-
-
-def _shift(places: list[Place], values: list[Any], last: Any, body: Any) -> Any:
-    """Each place's stores bound to the next one's value; evaluated left to right."""
-    result = body
-    # Everything is read before anything is bound to a store variable's new value: reading has no
-    # effect on the places, so binding in order is the same.
-    sources = [*values, last]
-    first, *rest = places
-    order = [(first, None), *[(made, sources[i]) for i, made in enumerate(rest)]]
-    # places[i].stores get sources[i]
-    for index in range(len(places) - 1, -1, -1):
-        made = places[index]
-        if index + 1 < len(places):
-            following = places[index + 1]
-            result = _bind(following, form(MVB, lisp_list(made.stores), sources[index], result))
-        else:
-            result = form(MVB, lisp_list(made.stores), sources[index], result)
-    del order
-    return _bind(first, result)
+    result: Any = Cons(PROGN, lisp_list([*[made.store for made in places], NIL]))
+    # Nothing is stored before all is read: each place's stores get the next place's values, the
+    # last one's those of the first.
+    last = places[-1]
+    result = form(MVB, lisp_list(last.stores), places[0].access, result)
+    for before, after in zip(places[-2::-1], places[:0:-1], strict=True):
+        result = _bind(after, form(MVB, lisp_list(before.stores), after.access, result))
+    return analyze(_bind(places[0], result), scope)
 
 
 @native("shiftf")
@@ -395,9 +403,7 @@ def _push(whole: Any, scope: Scope, tails: Tails) -> Node:
     item, place_form = parts(whole, 2, 2, "(push item place)")
     cons = CL.own("cons")
     if simple(place_form, scope):
-        return set_variable(
-            place_form, Cons(form(cons, item, place_form), NIL), scope, whole
-        )
+        return set_variable(place_form, Cons(form(cons, item, place_form), NIL), scope, whole)
     saved = Symbol("item")
     return modify(place_form, scope, lambda access: form(cons, saved, access), [(saved, item)])
 
@@ -483,7 +489,7 @@ _REMOVE_PROPERTY = Function("remf", _remove_property, 2, 2)
 
 @place("getf")
 def _getf_place(place_form: Any, scope: Scope) -> Place:
-    cells = python_list(place_form.cdr)
+    cells = items_of(place_form.cdr)
     if not 2 <= len(cells) <= 3:
         raise malformed("malformed place: write (getf place indicator [default])", place_form)
     inner = expansion(cells[0], scope)
@@ -530,7 +536,7 @@ def _the_place(place_form: Any, scope: Scope) -> Place:
 
 @place("values")
 def _values_place(place_form: Any, scope: Scope) -> Place:
-    inner = [expansion(item, scope) for item in python_list(place_form.cdr)]
+    inner = [expansion(item, scope) for item in items_of(place_form.cdr)]
     variables = [v for made in inner for v in made.variables]
     values = [e for made in inner for e in made.values]
     stores = [Symbol("new") for _ in inner]

@@ -24,6 +24,7 @@ _BY_SLOT: dict[str, Code] = {
     "literal": codes.E_TYPE_003,
     "cl-operator": codes.E_NAME_004,
     "not-function": codes.E_NAME_005,
+    "foreign-name": codes.E_NAME_006,
     "assert": codes.E_COND_005,
 }
 _BY_TYPE: tuple[tuple[str, Code], ...] = (
@@ -66,10 +67,10 @@ def error_diagnostic(error: LispError, module: Module | None, session: Any) -> D
     """The diagnostic of an error."""
     condition = error.condition
     code = code_of(condition)
-    headline = _safe_report(condition)
+    headline = safe_report(condition)
     if condition.type == "unbound-variable":
         headline = f"the variable {brief(condition.slots.get('name'))} has no value"
-    labels, notes = _place(error.site, error.frames, error.hidden)
+    labels, notes = place_of(error.site, error.frames, error.hidden)
     if error.uses and condition.slots.get("code") != "form":
         labels, notes = _expanding(error, labels, notes)
         if code is not codes.E_ARG_005:
@@ -88,7 +89,7 @@ def limit_diagnostic(error: LimitError) -> Diagnostic:
     site = error.site
     if site.place is None and error.frames:
         site = error.frames[0]
-    labels, notes = _place(site, error.frames, error.hidden)
+    labels, notes = place_of(site, error.frames, error.hidden)
     return Diagnostic(code, text.format(shown), labels, notes[:MAX_NOTES])
 
 
@@ -96,8 +97,8 @@ def _expanding(
     error: LispError, labels: list[Label], notes: list[Note]
 ) -> tuple[list[Label], list[Note]]:
     """An error of a macro's function: the outermost use first, where it happened as notes."""
-    name, site = error.uses[-1]
-    use, around = _place(site, (), 0)
+    site = error.uses[-1][1]
+    use, around = place_of(site, (), 0)
     found: list[Note] = []
     if labels and not (use and labels[0].span == use[0].span):
         found.append(Note(f"raised here, in the macro {error.uses[0][0]}", labels[0].span))
@@ -106,7 +107,7 @@ def _expanding(
     return use or labels, [*found, *around]
 
 
-def _safe_report(condition: Condition) -> str:
+def safe_report(condition: Condition) -> str:
     """A report runs the program's code: whatever goes wrong there must not hide the error."""
     try:
         return report(condition)
@@ -117,14 +118,10 @@ def _safe_report(condition: Condition) -> str:
 
 
 def _inside(inner: Span, outer: Span) -> bool:
-    return (
-        inner.source is outer.source and outer.start <= inner.start and inner.end <= outer.end
-    )
+    return inner.source is outer.source and outer.start <= inner.start and inner.end <= outer.end
 
 
-def _place(
-    site: Site, frames: Iterable[Site], hidden: int
-) -> tuple[list[Label], list[Note]]:
+def place_of(site: Site, frames: Iterable[Site], hidden: int) -> tuple[list[Label], list[Note]]:
     """The primary place (the user's own text first), and notes: where in a macro or a standard
     module it happened, the expansions around, the calls."""
     notes: list[Note] = []
@@ -189,7 +186,7 @@ def _fix(
         return _variable_fix(name, module, slots.get("scope"))
     if code is codes.E_NAME_002:
         if isinstance(name, Symbol):
-            return _function_fix(name, module, session)
+            return function_fix(name, module, session)
         return None, []
     if code is codes.E_ARG_001 and isinstance(slots.get("function"), Function):
         return _count_fix(slots["function"])
@@ -217,7 +214,7 @@ def _count_fix(function: Function) -> tuple[str | None, list[Note]]:
 def lambda_text(function: Function) -> str:
     """The lambda list of a function as text."""
     text = function.lambda_list
-    if isinstance(text, str):
+    if type(text) is str:
         return text or "()"
     if text is CL.own("nil"):
         return "()"
@@ -242,12 +239,10 @@ def _visible(module: Module | None, keep: Callable[[Symbol], bool]) -> list[str]
     return names
 
 
-def _variable_fix(
-    name: Symbol, module: Module | None, scope: Any
-) -> tuple[str | None, list[Note]]:
+def _variable_fix(name: Symbol, module: Module | None, scope: Any) -> tuple[str | None, list[Note]]:
     from sexpgpu.lisp.values import UNBOUND
 
-    known = [] if scope is None else scope.variable_names()
+    known: list[str] = [] if scope is None else scope.variable_names()
     known += _visible(module, lambda s: s.value is not UNBOUND)
     near = nearest(name.name, known)
     if near:
@@ -260,7 +255,7 @@ def _variable_fix(
     return f"correct the name, or define it: (defvar {name.name} …)", notes
 
 
-def _function_fix(
+def function_fix(
     name: Symbol, module: Module | None, session: Any
 ) -> tuple[str | None, list[Note]]:
     known = _visible(module, lambda s: s.function is not None or s.macro is not None)

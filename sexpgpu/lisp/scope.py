@@ -215,7 +215,7 @@ def null_scope(top_level: bool = True) -> Scope:
     return Scope(None, Level(), top_level)
 
 
-def function_key(name: Any) -> Any:
+def function_key(name: Any) -> Symbol | tuple[str, Symbol] | None:
     """The key of a function name in a scope: the symbol, or ("setf", symbol); None: no name."""
     if isinstance(name, Symbol):
         return name

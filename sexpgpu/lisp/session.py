@@ -99,16 +99,27 @@ class Session:
         self._failed_aliases: set[str] = set()
         self._calls: dict[Symbol, Site] = {}
         self._started = False
+        self._running = False
+        self._random: Any = None  # the generator of `random`, kept from run to run
         self._strict = False
 
     # ------------------------------------------------------------ running
 
     def run(self, work: Callable[[], Any]) -> Any:
-        """The result of `work()` with this session active, on a thread with a big stack."""
+        """The result of `work()` with this session active, on a thread with a big stack. The
+        limits count anew for each outermost call."""
+
+        if self._running:
+            return work()
 
         def body() -> Any:
             self._enter()
-            return work()
+            self._running = True
+            try:
+                return work()
+            finally:
+                self._running = False
+                self._random = STATE.random
 
         return run_deep(body, self._interrupt)
 
@@ -127,10 +138,12 @@ class Session:
             _current[0] = self
             activate(self._journal)
             STATE.session = self
-            STATE.reset(self.limits, self.seed)
             self._started = True
+        STATE.reset(self.limits, self.seed)
+        STATE.random = self._random
 
     def _leave(self) -> None:
+        self._random = STATE.random
         self._journal.swap()
         activate(None)
         _current[0] = None
@@ -214,7 +227,7 @@ class Session:
         return True
 
     def _evaluate(self, form: Any) -> Any:
-        from sexpgpu.lisp.special import evaluate_top_level
+        from sexpgpu.lisp.toplevel import evaluate_top_level
 
         depth = len(STATE.stack)
         STATE.site = Site(form.place if type(form) is SrcCons else None)
@@ -278,7 +291,7 @@ class Session:
         """Warn of calls of functions that were never defined."""
         if any(d.severity == "error" for d in found):
             return
-        from sexpgpu.lisp.reports import _function_fix
+        from sexpgpu.lisp.reports import function_fix
 
         for symbol, site in self._calls.items():
             if symbol.function is not None or symbol.macro is not None or symbol in self._failed:
@@ -286,7 +299,7 @@ class Session:
             span = site.span
             if span is None or span.source.standard:
                 continue
-            fix, _ = _function_fix(symbol, STATE.module, self)
+            fix, _ = function_fix(symbol, STATE.module, self)
             self.warn(
                 Diagnostic(
                     codes.W_NAME_002,
@@ -316,9 +329,11 @@ class Session:
         module = self.modules.get(key)
         if module is None:
             if key in self._loading or key == requiring.path:
-                chain = " → ".join([*self._loading[self._loading.index(key) :], key]) if (
-                    key in self._loading
-                ) else f"{key} → {key}"
+                chain = (
+                    " → ".join([*self._loading[self._loading.index(key) :], key])
+                    if (key in self._loading)
+                    else f"{key} → {key}"
+                )
                 raise SxError(
                     Diagnostic(
                         codes.E_MOD_002,
@@ -417,10 +432,10 @@ class Session:
 
     def warned(self, condition: Condition, site: Site) -> None:
         """`warn` was called and nobody muffled it."""
-        from sexpgpu.lisp.reports import _place, _safe_report
+        from sexpgpu.lisp.reports import place_of, safe_report
 
-        labels, notes = _place(site, STATE.stack[::-1], 0)
-        self.warn(Diagnostic(codes.W_COND_001, _safe_report(condition), labels, notes[:8]))
+        labels, notes = place_of(site, STATE.stack[::-1], 0)
+        self.warn(Diagnostic(codes.W_COND_001, safe_report(condition), labels, notes[:8]))
 
     def note_call(self, symbol: Symbol, site: Site) -> None:
         """A function that is not defined yet is called in the text."""
@@ -486,7 +501,7 @@ class Session:
 def load_prelude() -> None:
     """Evaluate the prelude into its layer (once a process, before any session)."""
     from sexpgpu.lisp.modules import package_source
-    from sexpgpu.lisp.special import evaluate_top_level
+    from sexpgpu.lisp.toplevel import evaluate_top_level
 
     source = package_source("prelude.sx")
     saved = STATE.module

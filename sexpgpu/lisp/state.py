@@ -120,8 +120,8 @@ class Sink:
 class State:
     """See the module's docstring. `fuel` is what is left of the chunk at hand; `reserve` the rest.
 
-    handlers   the active handler clusters, innermost last (lisp.signalling)
-    restarts   the active restarts, innermost last (lisp.signalling)
+    handlers   the active handler clusters: (cluster, outer ones) or () (lisp.signalling)
+    restarts   the active restarts, likewise
     module     the module whose forms are being read or evaluated
     output     the text sink of *standard-output* when no stream is bound to it
     random     the seeded generator of `random` (made when first asked)
@@ -138,6 +138,7 @@ class State:
         "memory",
         "module",
         "objects_at",
+        "objects_before",
         "output",
         "output_left",
         "random",
@@ -169,6 +170,7 @@ class State:
         self.output_left = limits.output
         self.deadline = monotonic() + limits.seconds
         self.objects_at = 0
+        self.objects_before = sys.getallocatedblocks()  # what the rest of the process holds
         self.output: Any = Sink()
         self.random: Any = None
         self.seed = seed
@@ -182,7 +184,7 @@ class State:
         self.objects_at += 1
         if self.objects_at >= 8:
             self.objects_at = 0
-            if sys.getallocatedblocks() > self.limits.objects:
+            if sys.getallocatedblocks() - self.objects_before > self.limits.objects:
                 raise limit("memory", self.limits.objects)
         portion = min(CHUNK, self.reserve)
         self.reserve -= portion

@@ -7,19 +7,26 @@ from typing import Any
 
 from sexpgpu.lisp.analyze import (
     Tails,
+    items_of,
     malformed,
     native,
     parts,
     site_here,
 )
+from sexpgpu.lisp.calls import call_values
 from sexpgpu.lisp.definitions import definable
 from sexpgpu.lisp.errors import LispError, type_error
+from sexpgpu.lisp.functions import lambda_node
 from sexpgpu.lisp.journal import keep, keep_entry
 from sexpgpu.lisp.lambda_lists import KEYWORDS
-from sexpgpu.lisp.nodes import Custom, Node, Run, single
+from sexpgpu.lisp.nodes import (
+    Custom,
+    Node,
+    Run,
+    single,
+)
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.scope import Frame, Scope
-from sexpgpu.lisp.special import lambda_node
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import (
     CL,
@@ -34,7 +41,6 @@ from sexpgpu.lisp.values import (
     Vector,
     keyword,
     lisp_list,
-    python_list,
 )
 from sexpgpu.reader.printer import brief
 
@@ -105,7 +111,7 @@ def _name(value: Any) -> str:
 def _parse(form: Any) -> Definition:
     cells = parts(form, 1, None, "(defstruct name slot…) or (defstruct (name option…) slot…)")
     head = cells[0]
-    options = python_list(head.cdr) if isinstance(head, Cons) else []
+    options = items_of(head.cdr) if isinstance(head, Cons) else []
     name = head.car if isinstance(head, Cons) else head
     if not isinstance(name, Symbol) or name is NIL:
         raise malformed(f"{brief(name)} is not a structure name", form)
@@ -117,7 +123,7 @@ def _parse(form: Any) -> Definition:
     overrides: list[Any] = []
     for option in options:
         key = option.car if isinstance(option, Cons) else option
-        values = python_list(option.cdr) if isinstance(option, Cons) else []
+        values = items_of(option.cdr) if isinstance(option, Cons) else []
         if not isinstance(key, Symbol):
             raise malformed(f"{brief(option)} is not a defstruct option", form)
         word = key.name
@@ -162,8 +168,8 @@ def _parse(form: Any) -> Definition:
         else:
             raise malformed(f"defstruct has no option {brief(key)}", form)
     if default_constructor or any(
-        isinstance(o, Symbol) and o.name == "constructor"
-        or isinstance(o, Cons) and o.car.name == "constructor" and o.cdr is NIL
+        (isinstance(o, Symbol) and o.name == "constructor")
+        or (isinstance(o, Cons) and o.car.name == "constructor" and o.cdr is NIL)
         for o in options
     ):
         made.constructors.append((_own(f"make-{name.name}"), None))
@@ -270,12 +276,23 @@ def _defstruct(form: Any, scope: Scope, tails: Tails) -> Node:
                 name.macro = None
             _accessors(made, kind, layout)
             if run_printer is not None:
-                kind.print_function = (run_printer(env), depth)
+                kind.print_function = _printer(run_printer(env), depth)
             return symbol
 
         return run
 
     return Custom(make, False)
+
+
+def _printer(function: Any, depth: bool) -> Function:
+    """The function of (structure stream) that prints an instance."""
+    if not depth:
+        return function
+
+    def call(structure: Any, stream: Any) -> Any:
+        return call_values(function, structure, stream, 0)
+
+    return Function("print-function", call, 2, 2)
 
 
 def _declare_type(kind: StructureType) -> None:
@@ -285,9 +302,7 @@ def _declare_type(kind: StructureType) -> None:
     define_structure_type(kind)
 
 
-def _builder(
-    made: Definition, kind: StructureType, layout: list[Any]
-) -> Callable[..., Any]:
+def _builder(made: Definition, kind: StructureType, layout: list[Any]) -> Callable[..., Any]:
     """The Python callable that makes an instance of its slots' values."""
     if not made.type:
         return lambda *items: Structure(kind, list(items))
@@ -325,9 +340,7 @@ def _constructor(
             for slot, h, default in zip(made.slots, hidden, made.defaults, strict=True)
         ]
         lambda_list = Cons(CL.own("&key"), lisp_list(keys)) if keys else NIL
-        return _named(
-            name, lambda_list, lisp_list([Cons(builder, lisp_list(hidden))]), scope, form
-        )
+        return _named(name, lambda_list, lisp_list([Cons(builder, lisp_list(hidden))]), scope, form)
     by_name = {slot.name: i for i, slot in enumerate(made.slots)}
     seen: set[int] = set()
     result: list[Any] = []
@@ -342,8 +355,10 @@ def _constructor(
             continue
         target = item
         while isinstance(target, Cons):
-            target = target.car if state != "&key" or not isinstance(target.car, Cons) else (
-                target.car.cdr.car
+            target = (
+                target.car
+                if state != "&key" or not isinstance(target.car, Cons)
+                else (target.car.cdr.car)
             )
         index = by_name.get(target.name) if isinstance(target, Symbol) else None
         if index is not None:
@@ -358,13 +373,9 @@ def _constructor(
                     item = lisp_list([item, NIL])
         result.append(item)
     rest = [i for i in range(len(made.slots)) if i not in seen]
-    names = {
-        t.name: t
-        for t in _targets(result)
-    }
+    names = {t.name: t for t in _targets(result)}
     values = [
-        made.defaults[i] if i in rest else names[made.slots[i].name]
-        for i in range(len(made.slots))
+        made.defaults[i] if i in rest else names[made.slots[i].name] for i in range(len(made.slots))
     ]
     return _named(
         name, lisp_list(result, at), lisp_list([Cons(builder, lisp_list(values))]), scope, form
@@ -495,7 +506,7 @@ def _predicate(made: Definition, kind: StructureType, layout: list[Any]) -> Call
 def _copier(made: Definition, kind: StructureType) -> Callable[[Any], Any]:
     def copy(value: Any) -> Any:
         if made.type == "list":
-            return lisp_list(python_list(value))
+            return lisp_list(items_of(value))
         if made.type == "vector":
             if not isinstance(value, Vector):
                 raise type_error(value, "vector")

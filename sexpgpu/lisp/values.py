@@ -38,7 +38,16 @@ UNBOUND = Unbound()
 class Module:
     """The only namespace: a table of symbols, inherited layers, aliases, and exports."""
 
-    __slots__ = ("aliases", "exports", "inherits", "name", "path", "shadows", "symbols")
+    __slots__ = (
+        "aliases",
+        "exports",
+        "inherits",
+        "name",
+        "path",
+        "shadows",
+        "symbols",
+        "version",
+    )
 
     def __init__(self, name: str, inherits: tuple[Module, ...] = (), path: str | None = None):
         self.name = name
@@ -48,6 +57,7 @@ class Module:
         self.aliases: dict[str, Module] = {}
         self.exports: set[str] | None = None  # None: everything that is not %private
         self.shadows: dict[Symbol, Symbol] = {}  # inherited symbol -> this module's own
+        self.version = 0  # raised when a name came to mean another symbol
 
     def find(self, name: str) -> Symbol | None:
         """The symbol of that name that is visible here, or None."""
@@ -178,7 +188,9 @@ class SrcCons(Cons):
 def lisp_list(items: Any, tail: Any = NIL) -> Any:
     """A Lisp list of the items."""
     result = tail
-    for item in reversed(items if isinstance(items, list | tuple) else list(items)):
+    if type(items) not in (list, tuple):
+        items = list(items)
+    for item in reversed(items):
         result = Cons(item, result)
     return result
 
@@ -300,7 +312,7 @@ class StructureType:
         self.name = name
         self.slots = slots  # all of them, the included ones first
         self.include = include
-        self.print_function: Any = None
+        self.print_function: Any = None  # a function of (structure stream), or None
 
     def is_a(self, other: StructureType) -> bool:
         at: StructureType | None = self

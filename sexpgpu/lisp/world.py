@@ -3,7 +3,28 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
+OPERATORS = (
+    "special",
+    "functions",
+    "control_forms",
+    "control_macros",
+    "case_macros",
+    "loop_macros",
+    "value_macros",
+    "macros",
+    "places",
+    "inline",
+    "evaluation",
+    "definitions",
+    "structures",
+    "signalling",
+    "handling",
+    "restarts",
+    "assertions",
+    "condition_forms",
+)
 _ready = [False, False]
 
 
@@ -12,17 +33,8 @@ def prepare_operators() -> None:
     if _ready[0]:
         return
     _ready[0] = True
-    from sexpgpu.lisp import (  # noqa: F401
-        control_macros,
-        definitions,
-        evaluation,
-        inline,
-        macros,
-        places,
-        signalling,
-        special,
-        structures,
-    )
+    for name in OPERATORS:
+        import_module(f"sexpgpu.lisp.{name}")
     from sexpgpu.lisp.hostoperators import install_macros
 
     install_macros()

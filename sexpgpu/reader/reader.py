@@ -121,6 +121,7 @@ class Reader:
         self._atoms: dict[str, Any] = {}
         self._known = module.symbols  # a cached atom is good while no name was added over it
         self._size = len(module.symbols)
+        self._version = module.version
         self._suppressed = 0
         self._testing = 0
         self._quoting = 0
@@ -162,7 +163,9 @@ class Reader:
         notes: list[Note] = []
         if resume >= 0:
             notes.append(
-                Note("the next top-level form begins here", Span(self.source, resume + 1, resume + 2))
+                Note(
+                    "the next top-level form begins here", Span(self.source, resume + 1, resume + 2)
+                )
             )
         if frame.kind >= _PREFIX:
             return self._fail(
@@ -220,8 +223,9 @@ class Reader:
     def read(self) -> Any:
         """The next form, or END."""
         self._suppressed = self._testing = self._quoting = 0
-        if len(self._known) != self._size:
+        if len(self._known) != self._size or self.module.version != self._version:
             self._atoms.clear()
+            self._version = self.module.version
             self._size = len(self._known)
         frames: list[_Frame] = []
         try:
@@ -275,10 +279,10 @@ class Reader:
                 if frames:
                     raise self._unclosed(frames)
                 return END
-            group = found.lastindex
+            group = found.lastindex or 0
             start, end = found.span(group)
             if group == G_TOKEN:
-                token = found.group(group)
+                token: str = found.group(group)
                 value = atoms.get(token, missing)
                 if value is missing or self._suppressed or self._testing:
                     self.at = end
@@ -413,6 +417,7 @@ class Reader:
             )
         frame = frames[-1]
         if frame.kind >= _PREFIX:
+            self.at = at  # the parenthesis still closes its list
             raise self._fail(
                 codes.E_READ_010,
                 "a form should follow this mark",
@@ -537,9 +542,7 @@ class Reader:
             fix = f'begin the file with (require "sexpgpu/{alias}" :as {alias})'
         else:
             fix = f'name it above: (require "…" :as {alias})'
-        return self._fail(
-            codes.E_READ_007, f"no module is called `{alias}` here", at, end, fix=fix
-        )
+        return self._fail(codes.E_READ_007, f"no module is called `{alias}` here", at, end, fix=fix)
 
     def _unknown_name(
         self, target: Module, alias: str, inner: str, private: bool, at: int, end: int
@@ -559,9 +562,7 @@ class Reader:
             return self._fail(
                 codes.E_READ_007, f"`{inner}` is private to {target.name}", at, end, fix=fix
             )
-        return self._fail(
-            codes.E_READ_007, f"{target.name} has no `{inner}`", at, end, fix=fix
-        )
+        return self._fail(codes.E_READ_007, f"{target.name} has no `{inner}`", at, end, fix=fix)
 
     # ------------------------------------------------------------ sharpsign
 
@@ -605,7 +606,11 @@ class Reader:
                 if end < 0:
                     self._restart(at)
                     raise self._fail(
-                        codes.E_READ_003, "this symbol's bar is never closed", at, after, at_end=True
+                        codes.E_READ_003,
+                        "this symbol's bar is never closed",
+                        at,
+                        after,
+                        at_end=True,
                     )
                 self.at = end
                 return True, Symbol(name), end
@@ -661,9 +666,7 @@ class Reader:
                 raise self._fail(codes.E_READ_006, str(bad), at, end) from None
         if value is None:
             shown = self.source.text[at:end]
-            raise self._fail(
-                codes.E_READ_006, f"`{shown}` is not a number in base {base}", at, end
-            )
+            raise self._fail(codes.E_READ_006, f"`{shown}` is not a number in base {base}", at, end)
         return True, value, end
 
     def _feature(self, test: Any, start: int, end: int) -> bool:
@@ -674,9 +677,9 @@ class Reader:
             parts = list(test.cdr) if isinstance(test.cdr, Cons) else []
             name = test.car.name
             if name == "and":
-                return all([self._feature(part, start, end) for part in parts])
+                return all(self._feature(part, start, end) for part in parts)
             if name == "or":
-                return any([self._feature(part, start, end) for part in parts])
+                return any(self._feature(part, start, end) for part in parts)
             if name == "not" and len(parts) == 1:
                 return not self._feature(parts[0], start, end)
         raise self._fail(

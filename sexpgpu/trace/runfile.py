@@ -341,8 +341,10 @@ def _increment(name: str, value: Any) -> Any:
         t = resolve(value)
         if t.type.shape == () and t.type.dtype in INTEGERS:
             return t
-    raise _misused(name, f"the counter {name} grows by an integer or a scalar integer tensor, "
-                         f"not by {brief(value)}")  # fmt: skip
+    raise _misused(
+        name,
+        f"the counter {name} grows by an integer or a scalar integer tensor, not by {brief(value)}",
+    )
 
 
 def _wide(t: Any) -> Value:

@@ -166,10 +166,16 @@ Y = RANDOM.standard_normal((7, 3)).astype(np.float32)
 TARGET = (Y + 2 * RANDOM.standard_normal((7, 3))).astype(np.float32)
 ROWS = RANDOM.random((7, 1)) < 0.5
 
+
+def huber(y: Any, t: Any, delta: float) -> Any:
+    with jax.numpy_dtype_promotion("standard"):
+        return optax.huber_loss(y, t, delta=delta)
+
+
 ELEMENTWISE = {
     "mse": optax.squared_error,
     "mae": lambda y, t: jnp.abs(y - t),
-    "huber": lambda y, t: optax.huber_loss(y, t, 1.0),
+    "huber": lambda y, t: huber(y, t, 1.0),
 }
 
 
@@ -187,7 +193,7 @@ def test_elementwise_loss(standard: Any, near: Any, name: str) -> None:
 
 def test_huber_delta(standard: Any, near: Any) -> None:
     text = "(lambda (y target) (nn:huber y target :delta 0.5))"
-    agrees(standard, near, text, [Y, TARGET], lambda y, t: optax.huber_loss(y, t, 0.5), 1.0)
+    agrees(standard, near, text, [Y, TARGET], lambda y, t: huber(y, t, 0.5), 1.0)
 
 
 def test_binary_cross_entropy(standard: Any, near: Any) -> None:

@@ -23,19 +23,18 @@ import numpy as np
 import pytest
 
 import sexpgpu as sx
+from sexpgpu.compiler import check_text
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.docs import generate
 from sexpgpu.lisp.printer import prin1_text
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.values import CL, PRELUDE, TENSOR, Module
-from sexpgpu.reader.reader import END, Reader
-from sexpgpu.source import Source
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(generate.PAGES.glob("*.md"))
 EXAMPLES = ROOT / "examples"
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-ASSERTION = re.compile(r"^[ \t]*; (=>|error:) (.*)$")
+ASSERTION = re.compile(r"; (=>|error:) (.*)$")
 
 
 class Block(NamedTuple):
@@ -63,24 +62,40 @@ BLOCKS = [
 ]
 
 
-def forms_of(text: str) -> list[tuple[Any, str, str, str]]:
-    """Each top-level form, its text, and the kind and text of the assertion after it."""
-    reader = Reader(Source("block", text), Module("block", (PRELUDE, TENSOR, CL)))
-    found: list[tuple[Any, str, str, str]] = []
-    start = 0
-    while (form := reader.read()) is not END:
-        rest = text[reader.at :].partition("\n")[0]
-        said = ASSERTION.match(rest)
-        written = text[start : reader.at]
-        written = "\n".join(line for line in written.split("\n") if not line.startswith(";"))
-        found.append((form, written.strip(), *(said.groups() if said else ("", ""))))
-        start = reader.at
+class Form(NamedTuple):
+    """A top-level form of a block: its text with what stands before it and on its last line, and
+    the kind and text of the assertion there."""
+
+    text: str
+    kind: str
+    said: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it defines; a later one of the same key takes its place."""
+        match = re.search(r"^\((\S+)\s+\"?([^\s()\"]*)", self.text, re.MULTILINE)
+        head, name = match.groups() if match else (self.text, "")
+        return (head, "") if head == "defrun" else (head, name)
+
+
+def forms_of(text: str) -> list[Form]:
+    """The top-level forms: each begins in column 1, and its other lines are indented."""
+    parts: list[list[str]] = [[]]
+    begun = False
+    for line in text.split("\n"):
+        begins = bool(line) and line[0] not in " ;"
+        if begins and begun:
+            parts.append([])
+        begun = begun or begins
+        parts[-1].append(line)
+    found: list[Form] = []
+    for lines in parts:
+        while lines and (not lines[-1].strip() or lines[-1].startswith(";")):
+            lines.pop()
+        if lines:
+            said = ASSERTION.search(lines[-1])
+            found.append(Form("\n".join(lines), *(said.groups() if said else ("", ""))))
     return found
-
-
-def read_forms_lazily(block: Block) -> list[tuple[str, str, str]]:
-    """As `forms_of`, without the forms."""
-    return [(written, kind, said) for _, written, kind, said in forms_of(block.text)]
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda b: f"{b.page}:{b.line}")
@@ -101,7 +116,7 @@ def test_block(block: Block) -> None:
 def run_forms(block: Block) -> None:
     session = Session()
     module = Module("block", (PRELUDE, TENSOR, CL))
-    for written, kind, said in read_forms_lazily(block):
+    for written, kind, said in forms_of(block.text):
         if kind == "error:":
             with pytest.raises(SxError) as caught:
                 session.evaluate(written, module)
@@ -123,7 +138,7 @@ def assert_code(diagnostics: list[Diagnostic], said: str, written: str) -> None:
 
 
 def run_tensor_forms(block: Block) -> None:
-    for written, kind, said in read_forms_lazily(block):
+    for written, kind, said in forms_of(block.text):
         if kind == "error:":
             with pytest.raises(sx.CompileError) as caught:
                 tensor_text(written)
@@ -135,16 +150,16 @@ def run_tensor_forms(block: Block) -> None:
 
 
 def tensor_text(written: str) -> str:
-    """What a form evaluated in a traced function gives, as the printer would write it."""
-    printed: list[str] = []
-    text = f'(lambda () (let ((value {written})) (if (tensorp value) value (error "~s" value))))'
+    """What a form evaluated in a traced function gives, as the printer would write it. An
+    ordinary value comes out as the message of an error."""
+    text = f'(lambda () (let ((value {written}\n)) (if (tensorp value) value (error "~s" value))))'
     try:
         array = sx.function(text)()
-    except sx.CompileError as error:  # an ordinary value: its text is in the message
-        if not error.diagnostics[0].code.id.startswith("E-COND"):
+    except sx.CompileError as error:
+        found = error.diagnostics[0]
+        if found.code.id != "E-COND-001":
             raise
-        printed.append(error.diagnostics[0].headline)
-        return printed[0].rpartition(": ")[2]
+        return found.headline
     return nested(array.tolist(), array.dtype)
 
 
@@ -159,48 +174,21 @@ def nested(value: Any, dtype: Any) -> str:
 # -- run files ----------------------------------------------------------------------------------
 
 
-def key_of(form: Any) -> tuple[str, str]:
-    """What a definition defines: a later one of the same key takes its place."""
-    head = form.car.name
-    second = getattr(form.cdr.car, "name", "") if head != "require" else form.cdr.car.text
-    return ("defrun", "") if head == "defrun" else (head, second)
-
-
 def inserted(block: Block) -> str:
     """The example that the block names, with the block's definitions in it."""
     name = next(word[3:] for word in block.words if word.startswith("in="))
-    example = (EXAMPLES / f"{name}.sx").read_text(encoding="utf-8")
-    ours = {key_of(form): written for form, written, _, _ in forms_of(block.text)}
-    # the text of a block keeps its comments: they hold the assertions
-    texts = dict(zip(ours, split_forms(block.text), strict=True))
-    parts: list[str] = []
-    last = ""
-    for form, written, _, _ in forms_of(example):
-        key = key_of(form)
-        if key == ("defrun", ""):
-            last = texts.pop(key, written)
-        else:
-            parts.append(texts.pop(key, written))
-    requires = [t for k, t in texts.items() if k[0] in ("require", "defknob", "defvariant")]
-    others = [t for k, t in texts.items() if k[0] not in ("require", "defknob", "defvariant")]
-    return "\n".join([*requires, *parts, *others, last])
-
-
-def split_forms(text: str) -> list[str]:
-    """The top-level forms of a block, each with the rest of its last line."""
-    reader = Reader(Source("block", text), Module("block", (PRELUDE, TENSOR, CL)))
-    found: list[str] = []
-    start = 0
-    while reader.read() is not END:
-        end = text.find("\n", reader.at)
-        end = len(text) if end < 0 else end
-        found.append(text[start:end].strip("\n"))
-        start = end
-    return found
+    ours = {form.key: form.text for form in forms_of(block.text)}
+    theirs = forms_of((EXAMPLES / f"{name}.sx").read_text(encoding="utf-8"))
+    kept = {form.key: ours.pop(form.key, form.text) for form in theirs}
+    last = kept.pop(("defrun", ""))
+    early = ("require", "defknob", "defvariant", "defsweep")
+    first = [text for key, text in ours.items() if key[0] in early]
+    more = [text for key, text in ours.items() if key[0] not in early]
+    return "\n".join([*first, *kept.values(), *more, last])
 
 
 def check_file(text: str) -> None:
-    diagnostics = sx.check_text(text, base=str(EXAMPLES))
+    diagnostics = check_text(text, base=str(EXAMPLES))
     expected = [
         (number, match.group(1))
         for number, line in enumerate(text.split("\n"), 1)

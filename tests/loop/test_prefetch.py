@@ -23,7 +23,7 @@ def test_items_in_order() -> None:
 
 def test_it_reads_no_further_ahead_than_told() -> None:
     made: list[int] = []
-    with Prefetcher(lambda i: made.append(i), 0, depth=2) as items:
+    with Prefetcher(made.append, 0, depth=2) as items:
         time.sleep(0.2)
         assert len(made) == 3  # two in the queue, one in hand
         items.take()

@@ -32,7 +32,7 @@ def test_plain_lines() -> None:
     ]
 
 
-def test_a_bar_on_a_terminal(monkeypatch) -> None:  # noqa: ANN001
+def test_a_bar_on_a_terminal(monkeypatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
     progress = Progress(stream)

@@ -13,7 +13,7 @@ import pytest
 from sexpgpu.loop.signals import Requests, interruptible, listening
 
 
-def eventually(condition) -> bool:  # noqa: ANN001
+def eventually(condition) -> bool:
     deadline = time.monotonic() + 5
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.005)

@@ -242,3 +242,8 @@ def test_a_file_that_changes_under_the_run(tmp_path: Path) -> None:
     with pytest.raises(SxError) as caught:
         records.read(np.array([0]))
     assert caught.value.diagnostics[0].code.id == "E-STORE-007"
+
+
+def test_a_kind_that_is_not_known() -> None:
+    (found,) = [failing(stage({"kind": "tape", "path": __file__}, ("x", "f32", ())), 0)]
+    assert found.code.id == "E-DATA-005"

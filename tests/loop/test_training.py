@@ -42,7 +42,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     return run(make(steps=40), tmp_path_factory.mktemp("whole"))
 
 
-@pytest.mark.parametrize("stop", [10, 20, 33, 39])
+@pytest.mark.parametrize("stop", [10, 20, 33, 36])  # 36: the end of an epoch
 @pytest.mark.parametrize("cut", ["stopped", "killed"])
 def test_resumed_is_uninterrupted(
     whole: RunResult, tmp_path: Path, stop: int, cut: str, monkeypatch: pytest.MonkeyPatch
@@ -386,7 +386,7 @@ def test_a_run_that_never_began_may_be_started_again(tmp_path: Path) -> None:
     assert status["diagnostic"]["code"] == "E-DATA-004"
     again = run(make(steps=4), tmp_path)
     assert again.exit_status == 0
-    assert [e["kind"] for e in events(again)][0] == "open"
+    assert events(again)[0]["kind"] == "open"
 
 
 @pytest.mark.parametrize(
@@ -410,3 +410,157 @@ def test_time_limit(tmp_path: Path) -> None:
     assert result.exit_status == 75
     assert events(result)[-1]["reason"] == "time limit"
     assert [f.step for f in list_checkpoints(str(result.directory))] == [result.step]
+
+
+class XlaRuntimeError(RuntimeError):
+    """As jaxlib raises it."""
+
+
+XlaRuntimeError.__module__ = "jaxlib._jax"
+
+
+@pytest.mark.parametrize(
+    "error, code",
+    [
+        (
+            XlaRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.\nmore"),
+            "E-DEV-004",
+        ),
+        (MemoryError("Unable to allocate 9 TiB"), "E-DEV-004"),
+        (XlaRuntimeError("INTERNAL: the driver went away"), "E-DEV-006"),
+    ],
+)
+def test_a_device_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, code: str
+) -> None:
+    from sexpgpu.lowering.interp.backend import InterpCompiled
+
+    def fail(*_: object) -> object:
+        raise error
+
+    monkeypatch.setattr(InterpCompiled, "__call__", fail)
+    result = run(make(), tmp_path)
+    assert result.diagnostics[0].code.id == code
+    assert result.exit_status == 5
+    status = read_status(str(result.directory))
+    assert status is not None
+    assert status["diagnostic"]["code"] == code
+
+
+def test_a_fault_of_ours_is_told_and_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sexpgpu.lowering.interp.backend import InterpCompiled
+
+    def fail(*_: object) -> object:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(InterpCompiled, "__call__", fail)
+    with pytest.raises(ZeroDivisionError):
+        run(make(), tmp_path)
+    status = read_status(str(tmp_path / "run"))
+    assert status is not None
+    assert status["state"] == "failed"
+    assert status["diagnostic"]["code"] == "E-INT-001"
+    assert not (tmp_path / "run" / "lock.json").exists()
+
+
+@pytest.mark.parametrize("change", ["shorter", "missing"])
+def test_events_that_do_not_match_leave_the_run_as_it_was(tmp_path: Path, change: str) -> None:
+    result = run(make(steps=20), tmp_path)
+    directory = Path(str(result.directory))
+    log = directory / "events.jsonl"
+    if change == "shorter":
+        log.write_text("\n".join(log.read_text().splitlines()[:2]) + "\n")
+    else:
+        log.unlink()
+    before = {p: p.read_bytes() for p in directory.rglob("*") if p.is_file()}
+    again = run(make(steps=20), tmp_path, resume="20")
+    assert again.diagnostics[0].code.id == "E-CKPT-010"
+    assert {p: p.read_bytes() for p in directory.rglob("*") if p.is_file()} == before
+
+
+def test_damaged_checkpoints_are_named_and_passed_over(whole: RunResult, tmp_path: Path) -> None:
+    run(make(steps=20), tmp_path)
+    newest = tmp_path / "run" / "checkpoints" / "20"
+    files = [p for p in (newest / "state").rglob("*") if p.is_file()]
+    victim = max(files, key=lambda p: p.stat().st_size)
+    data = bytearray(victim.read_bytes())
+    data[-1] ^= 1
+    victim.write_bytes(data)
+    again = run(make(steps=20), tmp_path, resume="latest")
+    assert again.exit_status == 0
+    assert [d.code.id for d in again.diagnostics] == ["W-CKPT-001"]
+    resumed = next(e for e in events(again) if e["kind"] == "resume")
+    assert resumed["step"] == 10
+    assert load(str(newest))[0]["step"] == 20
+    named = run(make(steps=20), tmp_path, resume="20", fresh=False)
+    assert named.exit_status == 0
+
+
+@pytest.mark.parametrize("stop", [0, 20, 40])
+def test_a_stop_during_an_evaluation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
+) -> None:
+    from sexpgpu.loop.evaluate import Pass
+
+    document = make(steps=40, at_start=True)
+    whole = run(document, tmp_path, slug="whole")
+    original = Pass.run
+
+    def evaluate(self: Pass, state: Any, context: Any, constants: Any, requests: Any) -> Any:
+        if int(state["updates"]) == stop:
+            requests.receive(15)
+        return original(self, state, context, constants, requests)
+
+    monkeypatch.setattr(Pass, "run", evaluate)
+    stopped = run(document, tmp_path)
+    assert stopped.exit_status == 75
+    assert stopped.step == stop
+    assert load(f"{stopped.directory}/checkpoints/{stop}")[1]["due"] == ["valid"]
+    monkeypatch.undo()
+    resumed = run(document, tmp_path, resume="latest")
+    assert resumed.exit_status == 0
+    assert series(resumed) == series(whole)
+    assert tensors(resumed, 40) == tensors(whole, 40)
+    assert run(document, tmp_path, resume="latest").exit_status == 0
+
+
+def test_several_events_share_a_run_with_annotations(tmp_path: Path) -> None:
+    from sexpgpu.loop.events import annotate
+
+    first = run(make(steps=20), tmp_path)
+    annotate(str(first.directory), "a thought")
+    again = run(make(steps=20), tmp_path, resume="latest", steps=30, allow_change=True)
+    found = events(again)
+    (note,) = [e for e in found if e["kind"] == "annotation"]
+    assert note["text"] == "a thought"
+    assert note["step"] == 20
+    assert [e["seq"] for e in found] == list(range(len(found)))
+
+
+def test_a_remainder_without_a_graph(tmp_path: Path) -> None:
+    document = make()
+    document.evaluations[0].rest = None
+    result = run(document, tmp_path)
+    assert result.diagnostics[0].code.id == "E-EVAL-032"
+    assert "the last 1 of its 21 records" in result.diagnostics[0].headline
+
+
+def test_a_lock_that_was_lost_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sexpgpu.loop.train import Trainer
+
+    original = Trainer._show
+
+    def show(self: Trainer) -> None:
+        original(self)
+        if self.step == 7:
+            lock = tmp_path / "run" / "lock.json"
+            lock.write_text(json.dumps(json.loads(lock.read_text()) | {"started": 1.0}))
+            self.parts.status._also()
+
+    monkeypatch.setattr(Trainer, "_show", show)
+    result = run(make(), tmp_path)
+    assert result.exit_status == 3
+    assert result.diagnostics[0].code.id == "E-CKPT-007"
+    assert result.step == 7

@@ -140,6 +140,7 @@ def _erf_inv(x: jax.Array) -> jax.Array:
     """In f32 our own polynomial, so that random normals do not change with XLA's."""
     if x.dtype != F32:
         return lax.erf_inv(x)
+    # not (1 - x)(1 + x): XLA would join these with the additions that made x, and round
     w = lax.neg(lax.log1p(lax.neg(lax.mul(x, x))))
     centre = lax.lt(w, _constant(w, 5))
 

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from sexpgpu.lowering.xla.dtypes import F32, I32, LAX, is_half, out_of_range_value, value_of
+from sexpgpu.lowering.xla.dtypes import F32, I32, is_half, out_of_range_value, value_of
 from sexpgpu.lowering.xla.registry import lowers
 
 Ints = tuple[int, ...]
@@ -14,10 +14,14 @@ _MODE = lax.GatherScatterMode.FILL_OR_DROP  # below 0 is out of range, too
 
 
 def _signed(ids: jax.Array) -> jax.Array:
-    """Ids in a dtype that every extent fits in: i32, or i64 for 64-bit ids. (A u32 id of 2^31 or
-    more becomes negative: out of range, as it was.)"""
-    dtype = np.dtype(ids.dtype)
-    return lax.convert_element_type(ids, LAX["i64"] if dtype.itemsize == 8 else I32)
+    """Ids as i32. One that i32 does not hold becomes -1 or 2^31 - 1, so it stays out of range:
+    lax narrows 64-bit ids itself, by wrapping around, before it compares them."""
+    info = np.iinfo(ids.dtype)
+    least = np.asarray(max(info.min, -1), ids.dtype)
+    most = np.asarray(min(info.max, 2**31 - 1), ids.dtype)
+    if info.bits > 32 or info.max > most:
+        ids = lax.clamp(least, ids, most)
+    return lax.convert_element_type(ids, I32)
 
 
 def _vectors(ids: jax.Array) -> jax.Array:
@@ -166,9 +170,8 @@ def _scatter_add(x: jax.Array, ids: jax.Array, values: jax.Array) -> jax.Array:
 
 
 def _starts(starts: tuple[jax.Array, ...]) -> list[jax.Array]:
-    """Starts of one signed dtype, as XLA wants them; it clamps them itself."""
-    wide = any(np.dtype(s.dtype).itemsize == 8 or np.dtype(s.dtype) == LAX["u32"] for s in starts)
-    return [lax.convert_element_type(s, LAX["i64"] if wide else I32) for s in starts]
+    """Starts of one dtype, as XLA wants them; it clamps them to the extents itself."""
+    return [_signed(start) for start in starts]
 
 
 @lowers("dynamic-slice")

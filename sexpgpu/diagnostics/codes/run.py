@@ -24,7 +24,7 @@ E_RUN_001 = code(
     explain="A run file needs a loader, prepare, objective and defrun; defrun needs a model, an "
     "optimizer, and steps or epochs.",
     fix="define what the message names",
-    bad="(defloader train :source (inline (x (0.0) (1.0))) :batch 2)\n(defun prepare (b) (field b :x))\n",
+    bad=GOOD.replace("(defun objective (model x y) (nn:mse (funcall model x) y))\n", ""),
     good=GOOD,
 )
 E_RUN_002 = code(
@@ -77,7 +77,8 @@ E_RUN_007 = code(
 E_RUN_008 = code(
     "E-RUN-008",
     title="what a traced contract function returned cannot be used",
-    explain="objective returns a scalar float tensor, or (values mean weight); evaluate a scalar, or "
+    explain="objective returns a scalar float tensor, or (values mean weight); evaluate a "
+    "scalar, or "
     "nothing; predict tensors.",
     fix="return a scalar float tensor (take the mean, say)",
     bad=GOOD.replace("(nn:mse (funcall model x) y)", "(- (funcall model x) y)"),
@@ -90,6 +91,35 @@ W_RUN_001 = code(
     "is never mentioned: often a misspelt name.",
     fix="use it or remove it",
     bad=GOOD + "\n(defloader other :source (inline (x (0.0))) :batch 1)\n",
+    good=GOOD,
+)
+
+W_RUN_002 = code(
+    "W-RUN-002",
+    title="a computation that mixes the examples of a microbatch",
+    explain="With :microbatches above 1 a training graph sees one microbatch. What mixes its "
+    "examples (batch statistics, contrastive losses) then sees fewer of them than the batch "
+    "has, so "
+    "the gradient is not that of the whole batch.",
+    fix="use :microbatches 1, or accept that the statistics are those of a microbatch",
+    bad=GOOD.replace(":steps 200", ":steps 200 :microbatches 3").replace(
+        "(forward (x) (fit x))", "(forward (x) (fit (- x (mean x :axis 0 :keep t))))"
+    ),
+    good=GOOD,
+)
+W_RUN_003 = code(
+    "W-RUN-003",
+    title="a random draw that cannot be attributed to examples",
+    explain="A draw whose shape counts examples gives each example its own numbers, however "
+    "the batch is "
+    "split. Here the axis of examples cannot be told, so with :microbatches above 1 the numbers "
+    "depend on the split.",
+    fix="draw with the batch's axis as an axis of its own, then reshape",
+    bad=GOOD.replace(":steps 200", ":steps 200 :microbatches 3").replace(
+        "(forward (x) (fit x))",
+        "(forward (x) (let ((n (dim x 0)))\n"
+        "  (+ (fit x) (at (random-normal (list n n)) :all (slice 0 1)))))",
+    ),
     good=GOOD,
 )
 
@@ -123,7 +153,8 @@ E_KNOB_003 = code(
 E_KNOB_004 = code(
     "E-KNOB-004",
     title="a name that cannot be a knob",
-    explain="A knob's name is a symbol of the file that is neither a constant nor a special variable "
+    explain="A knob's name is a symbol of the file that is neither a constant nor a special "
+    "variable "
     "of Common Lisp, and it is declared once.",
     fix="choose another name",
     bad="(defknob pi 3.0)\n" + GOOD,
@@ -154,7 +185,8 @@ E_PARAM_002 = code(
 E_PARAM_003 = code(
     "E-PARAM-003",
     title="no parameter or part at that path",
-    explain='(param model "path") and (part model "path") name what the model has, from the model down.',
+    explain='(param model "path") and (part model "path") name what the model has, from the '
+    "model down.",
     fix="use one of the paths that the message lists",
     bad=GOOD.replace("(fit x)", '(+ (fit x) (param fit "weight"))'),
     good=GOOD,
@@ -162,7 +194,8 @@ E_PARAM_003 = code(
 E_PARAM_004 = code(
     "E-PARAM-004",
     title="a parameter's declaration is not usable",
-    explain="A shape is a list of positive integers, a dtype a float, and :init gives a tensor of the "
+    explain="A shape is a list of positive integers, a dtype a float, and :init gives a "
+    "tensor of the "
     "shape, a number, or a function of the shape.",
     fix="mend the shape, dtype or initial value",
     bad=GOOD.replace("(submodel fit (nn:linear 1 1))", "(defparam w (1 -1))").replace(
@@ -230,7 +263,8 @@ E_OPT_004 = code(
 E_OPT_005 = code(
     "E-OPT-005",
     title="a form of an optimizer's body outside it",
-    explain="defstate, param-shape and its kin have a meaning only while the body of an optimizer is "
+    explain="defstate, param-shape and its kin have a meaning only while the body of an "
+    "optimizer is "
     "evaluated for a parameter.",
     fix="move the form into a defoptimizer",
     bad="(defun f () (param-shape))\n(f)\n" + GOOD,
@@ -239,7 +273,8 @@ E_OPT_005 = code(
 W_OPT_001 = code(
     "W-OPT-001",
     title="an optimizer group that selects nothing",
-    explain="No parameter is left for the group: its selector matches none, or earlier groups took all.",
+    explain="No parameter is left for the group: its selector matches none, or earlier "
+    "groups took all.",
     fix="mend the selector or remove the group",
     bad=GOOD.replace(
         "(optim:sgd :lr 0.1)",
@@ -253,7 +288,8 @@ W_OPT_001 = code(
 E_DATA_001 = code(
     "E-DATA-001",
     title="a data file cannot be read",
-    explain="check reads the headers of local data files; the file is missing, unreadable or damaged.",
+    explain="check reads the headers of local data files; the file is missing, unreadable or "
+    "damaged.",
     fix="mend the path (it is relative to the run file) or the file",
     bad=GOOD.replace(
         "(inline (x (0.0) (1.0) (2.0)) (y (1.0) (3.0) (5.0)))", '(npz "no-such-file.npz")'
@@ -279,7 +315,8 @@ E_DATA_003 = code(
 E_DATA_004 = code(
     "E-DATA-004",
     title="too few records",
-    explain="The training loader has fewer records than one batch holds, and drops a partial batch.",
+    explain="The training loader has fewer records than one batch holds, and drops a partial "
+    "batch.",
     fix="use a smaller :batch, or more data",
     bad=GOOD.replace(":batch 3", ":batch 4"),
     good=GOOD,
@@ -287,7 +324,8 @@ E_DATA_004 = code(
 E_DATA_005 = code(
     "E-DATA-005",
     title="a malformed source",
-    explain="A source is made by npz, text, inline or synthetic, with the arguments of docs/data.md.",
+    explain="A source is made by npz, text, inline or synthetic, with the arguments of "
+    "docs/data.md.",
     fix="write the source as the message shows",
     bad=GOOD.replace("(y (1.0) (3.0) (5.0))", "(y (1.0) (3.0))"),
     good=GOOD,
@@ -371,7 +409,8 @@ E_EVAL_032 = code(
 E_METRIC_001 = code(
     "E-METRIC-001",
     title="a metric or loss term of a name that is taken",
-    explain="Within one graph each metric and loss term has a name of its own, and the names of the "
+    explain="Within one graph each metric and loss term has a name of its own, and the names "
+    "of the "
     "series that every run reports (loss, grad-norm, data-wait …) are reserved. Inside a model the "
     "name is prefixed by the model's path.",
     fix="give one of the two another name",

@@ -40,6 +40,10 @@ E_FLOW_002 = code(
     explain="Each traced function builds its own graph, and a tensor lives only in the graph it "
     "was made in. One kept in a variable or list and used in another graph has no value there.",
     fix="pass the value as an argument, or compute it again where it is used",
+    bad="(defvar *kept* nil)\n"
+    + _model(W, "(progn (setq *kept* x) (matmul x w))")
+    + "(defun predict (model x) (funcall model *kept*))\n",
+    good=_model(W, "(matmul x w)") + "(defun predict (model x) (funcall model x))\n",
 )
 E_FLOW_003 = code(
     "E-FLOW-003",
@@ -92,6 +96,8 @@ E_SHAPE_005 = code(
     title="a tensor of the wrong rank",
     explain="The operation wants a tensor of another number of axes.",
     fix="add an axis with expand-dims, or remove one with squeeze or reshape",
+    bad=_model(W, "(conv (matmul x w) (ones (list 1 3 2)))"),
+    good=_model(W, "(conv (reshape (matmul x w) (list 1 2 3)) (ones (list 1 3 2)))"),
 )
 E_SHAPE_006 = code(
     "E-SHAPE-006",
@@ -99,18 +105,24 @@ E_SHAPE_006 = code(
     explain="A slice must lie within its axis, a window must fit the padded input, and a padding "
     "may not remove more than there is.",
     fix="keep the range within the extent that the message names",
+    bad=_model(W, "(max-pool (reshape (matmul x w) (list 1 2 3)) 3)"),
+    good=_model(W, "(max-pool (reshape (matmul x w) (list 1 2 3)) 2)"),
 )
 E_SHAPE_007 = code(
     "E-SHAPE-007",
     title="a reduction of no elements",
     explain="max, min, mean, argmax and argmin of zero elements have no value.",
     fix="reduce an axis that has elements",
+    bad=_model(W, "(amax (at (matmul x w) :all (slice 0 0)) :axis 1)"),
+    good=_model(W, "(amax (at (matmul x w) :all (slice 0 1)) :axis 1)"),
 )
 E_SHAPE_008 = code(
     "E-SHAPE-008",
     title="a shape that is not a list of sizes",
     explain="A shape is a list of non-negative integers, and a tensor has at most 2^40 elements.",
     fix="give non-negative integers, and fewer elements",
+    bad=_model(W, "(broadcast-to (mean (matmul x w)) (list 2 -3))"),
+    good=_model(W, "(broadcast-to (mean (matmul x w)) (list 2 3))"),
 )
 
 # -- dtypes (DTYPE) -----------------------------------------------------------------------------
@@ -120,8 +132,8 @@ E_DTYPE_001 = code(
     title="a dtype that the operation does not take",
     explain="Each operation lists the dtypes of its operands: docs/ops.md has the table.",
     fix="cast the tensor to a dtype that the operation takes",
-    bad=_model("(defparam w (2))", "(* w (sqrt (cast x :i32)))"),
-    good=_model("(defparam w (2))", "(* w (sqrt (cast x :f32)))"),
+    bad=_model("(defparam w (2))", "(* w (logand x x))"),
+    good=_model("(defparam w (2))", "(* w (cast (logand (cast x :i32) 1) :f32))"),
 )
 E_DTYPE_002 = code(
     "E-DTYPE-002",
@@ -137,12 +149,16 @@ E_DTYPE_003 = code(
     title="a number that its dtype cannot hold",
     explain="An integer must lie within the range of the integer dtype it takes.",
     fix="use a wider dtype or a smaller number",
+    bad=_model(W, "(* (matmul x w) (cast (full (list 2 3) 300 :dtype :u8) :f32))"),
+    good=_model(W, "(* (matmul x w) (cast (full (list 2 3) 255 :dtype :u8) :f32))"),
 )
 E_DTYPE_004 = code(
     "E-DTYPE-004",
     title="no such dtype",
     explain="The dtypes are f32 bf16 f16 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool.",
     fix="use one of these",
+    bad=_model(W, "(cast (matmul x w) :f8)"),
+    good=_model(W, "(cast (matmul x w) :f16)"),
 )
 
 # -- operations (OP) ----------------------------------------------------------------------------
@@ -152,6 +168,8 @@ E_OP_001 = code(
     title="an attribute with a value it cannot have",
     explain="The message says what the operation wants there.",
     fix="give a value of the kind that the message names",
+    bad=_model(W, "(conv (reshape (matmul x w) (list 1 2 3)) (ones (list 1 3 2)) :groups 2)"),
+    good=_model(W, "(conv (reshape (matmul x w) (list 1 2 3)) (ones (list 1 1 3)) :groups 3)"),
 )
 E_OP_002 = code(
     "E-OP-002",
@@ -204,6 +222,8 @@ E_NUM_001 = code(
     explain="with-numerics takes :compute (:f32 :bf16 :f16), :accumulate (:f32 :bf16 :f16 :f64) "
     "and :matmul (:highest :tf32); a run's :precision is :f32, :bf16 or :f16.",
     fix="use one of these",
+    bad=_model(W, "(with-numerics (:compute :f8) (matmul x w))"),
+    good=_model(W, "(with-numerics (:compute :bf16) (matmul x w))"),
 )
 
 # -- the IR document (IR) -----------------------------------------------------------------------

@@ -86,6 +86,13 @@ def charged(value: int) -> int:
     return value
 
 
+def charge_product(a_bits: int, b_bits: int) -> None:
+    """Charge the product of integers of those sizes before it is computed (Karatsuba's cost)."""
+    small, large = sorted((a_bits // 30 + 1, b_bits // 30 + 1))
+    STATE.charge(int(large * small**0.585) >> 4)
+    STATE.charge_memory((a_bits + b_bits) >> 6)
+
+
 def _slow(name: str, operate: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     if not (is_number(a) and is_number(b)):
         return foreign_or_error(name, (a, b))
@@ -139,8 +146,9 @@ def sub2(a: Any, b: Any) -> Any:
 def mul2(a: Any, b: Any) -> Any:
     """(* a b)"""
     if type(a) is int and type(b) is int:
-        result = a * b
-        return result if -_BIG < result < _BIG else charged(result)
+        if not (-_BIG < a < _BIG and -_BIG < b < _BIG):
+            charge_product(a.bit_length(), b.bit_length())
+        return a * b
     if type(a) is float and type(b) is float:
         result = a * b
         if result - result == 0.0:

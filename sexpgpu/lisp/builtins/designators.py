@@ -292,12 +292,14 @@ def sequence_like(value: Any, items: list[Any]) -> Any:
 def store_items(value: Any, items: list[Any]) -> Any:
     """Put new elements, as many as there were, into a sequence in place."""
     if type(value) is String:
-        if value.literal:
-            raise literal_change(value)
         text = text_of_items(items)
+        if value.literal:
+            if text == value.text:
+                return value
+            raise literal_change(value)
         value.text = text if value.fill is None else text + value.text[value.fill :]
     elif type(value) is Vector:
-        if value.literal:
+        if value.literal and any(a is not b for a, b in zip(items, value.items, strict=False)):
             raise literal_change(value)
         value.items[: len(items)] = items
     else:

@@ -368,7 +368,7 @@ def _sublis(alist: Any, tree: Any, key: Any = None, test: Any = None, test_not: 
     def change(part: Any) -> Any:
         wanted = part if get is None else get(part)
         for pair in pairs:
-            if compare(pair.car, wanted):
+            if compare(wanted, pair.car):
                 return pair.cdr
         return None
 
@@ -440,10 +440,11 @@ def mapl(function: Any, first: Any, *lists: Any) -> Any:
 
 
 def _joined(results: list[Any]) -> Any:
-    """The lists joined as nconc does."""
-    from sexpgpu.lisp.builtins.conses import nconc
+    """The lists joined; copied rather than changed, because a backquote may have made them of
+    parts of the program."""
+    from sexpgpu.lisp.builtins.conses import append
 
-    return nconc(*results)
+    return append(*[result for result in results if result is not NIL])
 
 
 @builtin("mapcan", "(function list &rest lists)")

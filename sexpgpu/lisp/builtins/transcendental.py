@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from sexpgpu.lisp.builtins.arithmetic import (
+    charge_product,
     charged,
     finite,
     foreign_or_error,
@@ -18,7 +19,6 @@ from sexpgpu.lisp.builtins.arithmetic import (
 )
 from sexpgpu.lisp.errors import arithmetic_error, division_by_zero, type_error
 from sexpgpu.lisp.registry import builtin
-from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import CL
 
 PI = CL.own("pi")
@@ -71,8 +71,7 @@ def _exact_power(base: Any, power: int) -> Any:
             raise division_by_zero("expt", (base, power))
         return 1 if power == 0 or base == 1 or (base == -1 and power % 2 == 0) else base
     bits = abs(power) * max(abs(base.numerator).bit_length(), base.denominator.bit_length())
-    STATE.charge_memory(bits >> 6)
-    STATE.charge((bits >> 6) * max(1, bits >> 16) + 1)
+    charge_product(bits >> 1, bits >> 1)
     if isinstance(base, int):
         return base**power if power >= 0 else whole(Fraction(1, base**-power))
     return whole(base**power)

@@ -54,21 +54,25 @@ def _infinite(value: Any) -> bool:
 
 
 class Ranges:
-    """A union of disjoint intervals of numbers. `whole`: integers, so (1 2) has no members."""
+    """A union of disjoint intervals of one kind of numbers. No integer is between 1 and 2, and no
+    ratio is 1."""
 
-    __slots__ = ("parts", "whole")
+    __slots__ = ("kind", "parts")
 
-    def __init__(self, parts: list[Interval], whole: bool) -> None:
+    def __init__(self, parts: list[Interval], kind: str) -> None:
+        whole = kind == "integer"
         kept: list[Interval] = []
         for low, low_open, high, high_open in parts:
             if whole and not _infinite(low):
                 low, low_open = (math.floor(low) + 1 if low_open else math.ceil(low)), False
             if whole and not _infinite(high):
                 high, high_open = (math.ceil(high) - 1 if high_open else math.floor(high)), False
+            if kind == "ratio" and low == high and not _infinite(low) and low % 1 == 0:
+                continue
             if low < high or (low == high and not low_open and not high_open):
                 kept.append((low, low_open, high, high_open))
         self.parts = kept
-        self.whole = whole
+        self.kind = kind
 
     def meet(self, other: Ranges) -> Ranges:
         made: list[Interval] = []
@@ -77,16 +81,16 @@ class Ranges:
                 low, low_open = max((a[0], a[1]), (b[0], b[1]))
                 high, closed = min((a[2], not a[3]), (b[2], not b[3]))
                 made.append((low, low_open, high, not closed))
-        return Ranges(made, self.whole)
+        return Ranges(made, self.kind)
 
     def join(self, other: Ranges) -> Ranges:
-        return Ranges(self.parts + other.parts, self.whole)
+        return Ranges(self.parts + other.parts, self.kind)
 
     def complement(self) -> Ranges:
-        result = Ranges([_ALL], self.whole)
+        result = Ranges([_ALL], self.kind)
         for low, low_open, high, high_open in self.parts:
             outside = [(-math.inf, True, low, not low_open), (high, not high_open, math.inf, True)]
-            result = result.meet(Ranges(outside, self.whole))
+            result = result.meet(Ranges(outside, self.kind))
         return result
 
     def empty(self) -> bool:
@@ -169,7 +173,7 @@ class TypeSet:
         if found is not None:
             return found
         if kind in _NUMBERS:
-            return Ranges([_ALL] if self.others else [], kind == "integer")
+            return Ranges([_ALL] if self.others else [], kind)
         if kind == "cons":
             return Products([(full(), full())]) if self.others else Products([])
         return _EVERY if self.others else _NONE
@@ -243,7 +247,7 @@ def kind_of(value: Any) -> str:
 def _singleton(value: Any) -> TypeSet:
     kind = kind_of(value)
     if kind in _NUMBERS:
-        return TypeSet({kind: Ranges([(value, False, value, False)], kind == "integer")}, False)
+        return TypeSet({kind: Ranges([(value, False, value, False)], kind)}, False)
     if kind in ("cons", "String", "Vector"):
         raise _Uncertain
     return TypeSet({kind: Objects(frozenset([eql_key(value)]), False)}, False)
@@ -251,13 +255,13 @@ def _singleton(value: Any) -> TypeSet:
 
 # Vectors: a kind for each of string or general, simple or with a fill pointer; sizes are objects.
 _VECTORS = {
-    "string": ("simple-text", "text"),
-    "simple-string": ("simple-text",),
-    "base-string": ("simple-text", "text"),
-    "simple-base-string": ("simple-text",),
-    "vector": ("simple-text", "text", "simple-general", "general"),
-    "array": ("simple-text", "text", "simple-general", "general"),
-    "simple-array": ("simple-text", "simple-general"),
+    "string": ("simple-base-text", "base-text", "simple-text", "text"),
+    "simple-string": ("simple-base-text", "simple-text"),
+    "base-string": ("simple-base-text", "base-text"),
+    "simple-base-string": ("simple-base-text",),
+    "vector": ("simple-base-text", "base-text", "simple-text", "text", "simple-general", "general"),
+    "array": ("simple-base-text", "base-text", "simple-text", "text", "simple-general", "general"),
+    "simple-array": ("simple-base-text", "simple-text", "simple-general"),
     "simple-vector": ("simple-general",),
 }
 
@@ -328,7 +332,7 @@ _EMPTY = frozenset(
 
 
 def _integers(low: Any, high: Any) -> TypeSet:
-    return TypeSet({"integer": Ranges([(low, False, high, False)], True)}, False)
+    return TypeSet({"integer": Ranges([(low, False, high, False)], "integer")}, False)
 
 
 def type_set(specifier: Any) -> TypeSet:
@@ -347,7 +351,7 @@ def type_set(specifier: Any) -> TypeSet:
     if name in _NUMERIC:
         interval = _interval(arguments)
         kinds = _NUMERIC[name]
-        return TypeSet({kind: Ranges([interval], kind == "integer") for kind in kinds}, False)
+        return TypeSet({kind: Ranges([interval], kind) for kind in kinds}, False)
     if name in _VECTORS:
         return _vectors(name, arguments, specifier)
     if name in _UNIONS:

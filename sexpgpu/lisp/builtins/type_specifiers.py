@@ -144,9 +144,11 @@ ATOMIC: dict[str, Test] = {
     "extended-char": lambda value: type(value) is Char and value.code >= 128,
     "standard-char": is_standard_character,
     "string": lambda value: type(value) is String,
-    "base-string": lambda value: type(value) is String,
+    "base-string": lambda value: type(value) is String and value.text.isascii(),
     "simple-string": lambda value: type(value) is String and _is_simple(value),
-    "simple-base-string": lambda value: type(value) is String and _is_simple(value),
+    "simple-base-string": lambda value: (
+        type(value) is String and value.text.isascii() and _is_simple(value)
+    ),
     "vector": _is_vector,
     "array": _is_vector,
     "simple-array": _is_simple,

@@ -193,8 +193,9 @@ def dynamic_update_slice(x: Any, y: Any, starts: Any) -> Tensor:
     shape, own = t.type.shape, block.type.shape
     if len(own) != len(shape) or any(a > b for a, b in zip(own, shape, strict=True)):
         raise failure(
-            E_SHAPE_006, f"{name}: the block {text(own)} does not fit into {text(shape)}",
+            E_SHAPE_006,
+            f"{name}: the block {text(own)} does not fit into {text(shape)}",
             [("x", t), ("y", block)],
-        )  # fmt: skip
+        )
     new = value_for(name, t, block, own, "y")
     return wrap(TRACES[-1].emit(name, t.value, new, *starts_of(name, t, starts)))

@@ -188,9 +188,9 @@ def _window(
     count = len(spatial)
     sizes = per_axis(name, "size", size, count)
     ones = (1,) * count
-    strides = (sizes if apart else ones) if stride is None else per_axis(
-        name, ":stride", stride, count
-    )  # fmt: skip
+    strides = (
+        (sizes if apart else ones) if stride is None else per_axis(name, ":stride", stride, count)
+    )
     pads = ((0, 0),) * count
     if padding is not None:
         pads = _padding(name, padding, spatial, sizes, strides)
@@ -256,8 +256,12 @@ def unfold(x: Any, size: Any, stride: Any = None, padding: Any = None) -> Tensor
             apart += [n, k]
         value = reshape(trace, value, (examples, *apart, channels))
         count = len(sizes)
-        order = (0, *[1 + 2 * i for i in range(count)], *[2 + 2 * i for i in range(count)],
-                 1 + 2 * count)  # fmt: skip
+        order = (
+            0,
+            *[1 + 2 * i for i in range(count)],
+            *[2 + 2 * i for i in range(count)],
+            1 + 2 * count,
+        )
         return wrap(reshape(trace, transpose(trace, value, order), (examples, *places, row)))
     parts: list[Value] = []
     for offset in product(*[range(k) for k in sizes]):

@@ -104,10 +104,11 @@ def power(x: Any, y: Any) -> Tensor:
     """x to the y. A small whole exponent is a product, so it has a derivative at every x."""
     trace = TRACES[-1]
     if is_number(y) and is_tensor(x):
-        base = numbers("expt", x, "the base")
         exponent = _whole(y)
         if exponent is not None:
-            exact = base.type.dtype in INTEGERS and isinstance(y, int)
+            read = numbers if isinstance(y, int) else floats
+            base = read("expt", x, "the base")
+            exact = base.type.dtype in INTEGERS
             if 0 < exponent <= (64 if exact else 4):
                 return wrap(_repeated(base, exponent))
             if exponent == 0:

@@ -247,8 +247,9 @@ def starts_of(name: str, x: Tensor, starts: Any) -> list[Value]:
     if is_tensor(starts):
         t = ids_of(name, "starts", starts)
         if t.type.shape != (rank,):
-            raise wrong_rank(name, f"starts must be a list, or a tensor ({rank})",
-                             [("x", x), ("starts", t)])  # fmt: skip
+            raise wrong_rank(
+                name, f"starts must be a list, or a tensor ({rank})", [("x", x), ("starts", t)]
+            )
         emit = trace.emit
         values = [
             emit(
@@ -317,8 +318,7 @@ def crop(x: Any, starts: Any, sizes: Any) -> Tensor:
     shape, own = t.type.shape, where.type.shape
     operands = [("x", t), ("starts", where)]
     if len(own) != 2 or not 1 <= own[1] < len(shape):
-        raise wrong_rank("crop", "starts must be (B k), for k axes of x after the first",
-                         operands)  # fmt: skip
+        raise wrong_rank("crop", "starts must be (B k), for k axes of x after the first", operands)
     if own[0] != shape[0]:
         raise failure(
             E_SHAPE_001, f"crop: x has {shape[0]} examples, starts has {own[0]}", operands
@@ -330,8 +330,9 @@ def crop(x: Any, starts: Any, sizes: Any) -> Tensor:
     parts = [iota(trace, block, 0, "i32", batch)]
     begin = cast(trace, where.value, "i32")
     for axis in range(k):
-        column = trace.emit("slice", begin, starts=(0, axis), limits=(examples, axis + 1),
-                            strides=(1, 1))  # fmt: skip
+        column = trace.emit(
+            "slice", begin, starts=(0, axis), limits=(examples, axis + 1), strides=(1, 1)
+        )
         most = trace.full(shape[axis + 1] - extents[axis], (examples, 1), "i32")
         held = trace.emit("max", column, trace.full(0, (examples, 1), "i32"))
         held = trace.emit("min", held, most)

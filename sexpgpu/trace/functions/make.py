@@ -85,15 +85,20 @@ def full(shape: Any, value: Any, dtype: Any = None) -> Tensor:
         trace = TRACES[-1]
         scalar = tensor("full", "value", value)
         if scalar.type.shape != ():
-            raise wrong_rank("full", "the value must be a scalar", [("value", scalar)],
-                             "use broadcast-to for a tensor with axes")  # fmt: skip
+            raise wrong_rank(
+                "full",
+                "the value must be a scalar",
+                [("value", scalar)],
+                "use broadcast-to for a tensor with axes",
+            )
         x = scalar.value if dtype is None else cast(trace, scalar.value, dtype_of("full", dtype))
         return wrap(broadcast(trace, x, plain(shape_of("full", shape))))
     if not (is_number(value) or value is T or value is NIL):
         raise bad("full", "value", value, "a number, t, nil or a scalar tensor")
     wanted = _dtype_for("full", value, dtype)
-    if is_number(value) == (wanted in BOOL) or (isinstance(value, float | Fraction) and
-                                                wanted in INTEGERS):  # fmt: skip
+    if is_number(value) == (wanted in BOOL) or (
+        isinstance(value, float | Fraction) and wanted in INTEGERS
+    ):
         raise bad("full", "value", value, f"one that {wanted} holds")
     return _filled("full", shape, value, wanted)
 

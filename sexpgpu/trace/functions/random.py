@@ -46,13 +46,12 @@ class Source:
     __slots__ = ("axis", "name", "rows", "shape", "trace")
 
     def __init__(self, trace: Trace, sizes: list[int], name: Any) -> None:
-        given = "" if name is None or name is NIL else text("a draw", ":name", name)
         axis, mixed = batch_axis(trace, sizes)
         self.trace = trace
         self.shape = plain(sizes)
         self.axis = axis
         self.rows = 1 if axis is None else self.shape[axis] // (trace.batch or 1)
-        self.name = trace.draw_name(given)
+        self.name = trace.draw_name(_given(name))
         trace.draws.append(Draw(self.name, self.shape, axis, mixed, trace.builder.origin))
 
     def bits(self, word: int = 0) -> Value:
@@ -78,6 +77,10 @@ class Source:
         """The highest `count` bits as u32."""
         trace = self.trace
         return trace.emit("shift-right", self.bits(word), trace.full(32 - count, self.shape, "u32"))
+
+
+def _given(name: Any) -> str:
+    return "" if name is None or name is NIL else text("a draw", ":name", name)
 
 
 def _scaled(trace: Trace, x: Value, factor: float) -> Value:
@@ -280,9 +283,10 @@ def dropout(x: Any, p: Any, name: Any = None) -> Tensor:
         raise bad("dropout", "p", p, "a number from 0 up to but without 1")
     if not trace.training:
         return t
-    source = Source(trace, marked_shape(trace, t), name)
     if is_number(p) and p == 0:
+        trace.draw_name(_given(name))  # so that the draws after it do not depend on p
         return t
+    source = Source(trace, marked_shape(trace, t), name)
     zero = trace.full(0.0, shape, dtype)
     if is_number(p):
         keep = _bernoulli(source, trace.full(1.0 - float(p), shape, "f32"))

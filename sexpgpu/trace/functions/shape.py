@@ -98,8 +98,12 @@ def transpose(x: Any, perm: Any = None) -> Tensor:
     rank = len(t.type.shape)
     if perm is None or perm is NIL:
         if rank < 2:
-            raise wrong_rank("transpose", "x must have at least two axes", [("x", t)],
-                             "give the order of the axes: (transpose x (list 1 0))")  # fmt: skip
+            raise wrong_rank(
+                "transpose",
+                "x must have at least two axes",
+                [("x", t)],
+                "give the order of the axes: (transpose x (list 1 0))",
+            )
         order = (*range(rank - 2), rank - 1, rank - 2)
     else:
         listed = items_of("transpose", "perm", perm)

@@ -136,9 +136,11 @@ def _read_one(name: str, x: Tensor, spec: Any, axis: int) -> Subscript:
             if ids.type.dtype == "bool":
                 fix = "the number of true elements is not known here: choose with (where mask a b)"
             raise failure(
-                E_DTYPE_001, f"{name}: a subscript is an integer tensor, not {ids.type.dtype}",
-                [("x", x), ("the subscript", ids)], fix=fix,
-            )  # fmt: skip
+                E_DTYPE_001,
+                f"{name}: a subscript is an integer tensor, not {ids.type.dtype}",
+                [("x", x), ("the subscript", ids)],
+                fix=fix,
+            )
         return Subscript("tensor", axis, None, ids)
     hint = None
     if isinstance(spec, Symbol):

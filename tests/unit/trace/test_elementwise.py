@@ -103,6 +103,7 @@ def test_expt_by_a_number(exponent: float) -> None:
 def test_expt_of_integers_is_exact() -> None:
     with world() as w:
         close(w.numbers("expt", IDS, 3), IDS**3)
+        close(w.numbers("expt", IDS, 2.0), (IDS**2).astype(np.float32))
         close(w.numbers("expt", np.array([3], np.int64), 33), np.array([3**33], np.int64))
         close(w.numbers("expt", np.float32([2]), IDS.astype(np.float32)), 2.0 ** IDS.astype("f4"))
 

@@ -102,6 +102,9 @@ def test_dropout() -> None:
     with world(training=True) as w:
         t = w.tensor(x)
         assert call("dropout", t, 0) is t
+        assert w.trace.draws == []
+        call("dropout", t, 0.5)
+        assert names(w) == ["#1"]
         refused("E-DTYPE-001", lambda: w("dropout", np.int32([1]), 0.5))
 
 

@@ -1,0 +1,187 @@
+"""`sexpgpu eval`: Lisp evaluated at compile time; one form, a stream of forms, or a dialogue."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sexpgpu.cli import output
+from sexpgpu.cli.inputs import compile_input, limits_of, source_of
+from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
+from sexpgpu.diagnostics import render
+from sexpgpu.diagnostics.codes import read as read_codes
+from sexpgpu.diagnostics.model import Diagnostic, SxError
+from sexpgpu.lisp.batch import Batch
+from sexpgpu.lisp.conditions import precedence
+from sexpgpu.lisp.errors import LispError
+from sexpgpu.lisp.printer import prin1_text
+from sexpgpu.lisp.session import Session
+from sexpgpu.lisp.state import STATE
+from sexpgpu.source import Source
+
+if TYPE_CHECKING:
+    from sexpgpu.lisp.values import Module
+
+UNFINISHED = (read_codes.E_READ_001, read_codes.E_READ_003, read_codes.E_READ_010)
+
+
+@click.command("eval")
+@click.argument("file", metavar="[FILE]", required=False)
+@click.option("-e", "forms", multiple=True, metavar="FORM", help="What to evaluate. Repeatable.")
+@selection_flags
+@json_flag
+@limit_flag
+def command(
+    file: str | None,
+    forms: tuple[str, ...],
+    variants: tuple[str, ...],
+    knobs: dict[str, str],
+    as_json: bool,
+    limits: dict[str, str],
+) -> int:
+    """Evaluate FORM, in the scope of FILE when one is given, and print the values of the last.
+
+    With --json: {"values": [printed…], "output": …} or {"error": {code, message, condition…}}.
+    `eval --json -` reads a form a line from standard input, evaluates each in a fresh environment,
+    and prints an object a line. Without FORM: standard input, or on a terminal a dialogue."""
+    if file == "-" and not forms and as_json:
+        stream(Batch(limits_of(limits) if limits else None))
+        return 0
+    if forms:
+        text = Source("-e", "\n".join(forms))
+    elif file is None and sys.stdin.isatty() and not as_json:
+        dialogue(Evaluator(Session(limits_of(limits))))
+        return 0
+    elif file is None or file == "-":
+        text, _ = source_of("-")
+        file = None
+    elif sys.stdin.isatty() and not as_json:
+        dialogue(scope_of(file, variants, knobs, limits))
+        return 0
+    else:
+        raise click.UsageError(f"say what to evaluate in {file}: -e FORM")
+    if file is None:
+        evaluator = Evaluator(Session(limits_of(limits)))
+    else:
+        evaluator = scope_of(file, variants, knobs, limits)
+    try:
+        values, written = evaluator.evaluate(text)
+    except SxError as error:
+        if as_json:
+            output.json_result({"error": error_object(error)}, lines=True)
+        raise Shown(error, as_json) from None
+    if as_json:
+        output.json_result({"values": values, "output": written}, lines=True)
+    else:
+        print_values(values, written)
+    output.show(evaluator.warnings())
+    return 0
+
+
+class Shown(click.exceptions.Exit):
+    """The form failed. What is still to be said is said here; the exit code is 1."""
+
+    def __init__(self, error: SxError, as_json: bool) -> None:
+        super().__init__(1)
+        if not as_json:
+            output.show(error.diagnostics)
+
+
+class Evaluator:
+    """A session and a module in it, in which texts are evaluated one after the other."""
+
+    def __init__(self, session: Session, module: Module | None = None) -> None:
+        self.session = session
+        self.module = session.new_module("eval") if module is None else module
+        self.session.diagnostics.clear()
+
+    def evaluate(self, text: Source) -> tuple[list[str], str]:
+        """The last form's values as printed, and what was written. Raises SxError."""
+
+        def work() -> tuple[list[str], str]:
+            STATE.output.take()
+            values = self.session.evaluate(text, self.module)
+            return [prin1_text(value) for value in values], STATE.output.take()
+
+        return self.session.run(work)
+
+    def warnings(self) -> list[Diagnostic]:
+        """The warnings since the last call."""
+        found = list(self.session.diagnostics)
+        self.session.diagnostics.clear()
+        return found
+
+
+def scope_of(
+    file: str, variants: Sequence[str], knobs: dict[str, str], limits: dict[str, str]
+) -> Evaluator:
+    """An evaluator in the scope of a file; SxError with every diagnostic when it has errors."""
+    compiled = compile_input(file, variants, knobs, limits)
+    if compiled.errors or compiled.module is None:
+        raise SxError(*compiled.diagnostics)
+    return Evaluator(compiled.session, compiled.module)
+
+
+def error_object(error: SxError) -> dict[str, Any]:
+    """The error of a form: a diagnostic's keys, and `condition`, the class precedence list of the
+    Lisp condition where there was one."""
+    found = render.to_json(error.diagnostics[0])
+    cause = error.__context__
+    if isinstance(cause, LispError):
+        found["condition"] = precedence(cause.condition)
+    return found
+
+
+def print_values(values: Sequence[str], written: str) -> None:
+    """What was written, then each value on a line of its own."""
+    if written:
+        output.result(written)
+    for value in values:
+        output.result(value)
+
+
+def stream(batch: Batch) -> None:
+    """A form a line from stdin, an object a line to stdout, in order."""
+
+    def work() -> None:
+        for line in sys.stdin.buffer:
+            form = line.decode("utf-8", errors="replace").strip()
+            if form:
+                output.json_result(batch.answer(form), lines=True)
+
+    batch.session.run(work)
+
+
+def dialogue(evaluator: Evaluator) -> None:
+    """Read, evaluate, print, until the input ends. A form may take several lines."""
+    with suppress(ImportError):
+        import readline  # noqa: F401 - gives input() a history and editing
+    pending = ""
+    while True:
+        try:
+            line = input("... " if pending else "sx> ")
+        except EOFError:
+            output.result("")
+            return
+        except KeyboardInterrupt:
+            pending = ""
+            output.result("")
+            continue
+        pending += line + "\n"
+        if not pending.strip():
+            pending = ""
+            continue
+        try:
+            values, written = evaluator.evaluate(Source("<input>", pending))
+        except SxError as error:
+            if error.diagnostics[0].code in UNFINISHED and line.strip():
+                continue
+            output.show(error.diagnostics)
+        else:
+            print_values(values, written)
+        output.show(evaluator.warnings())
+        pending = ""

@@ -1,0 +1,99 @@
+"""`sexpgpu eval`: forms, the protocol of one object a line, a file's scope, the dialogue."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LINE = str(ROOT / "examples" / "line.sx")
+
+
+@pytest.mark.parametrize(
+    "words, out",
+    [
+        (["-e", "(+ 1 2)"], "3\n"),
+        (["-e", '(values 1 "a" (list 1/2))'], '1\n"a"\n(1/2)\n'),
+        (["-e", "(defun f (x) (* x x))", "-e", "(f 5)"], "25\n"),
+        (["-e", '(progn (format t "hi~%") 7)'], "hi\n7\n"),
+        (["-e", "(values)"], ""),
+        ([LINE, "-e", "(length (params (line)))"], "2\n"),
+    ],
+)
+def test_values_are_printed_a_line_each(sx, words: list[str], out: str) -> None:
+    result = sx("eval", *words)
+    assert result == (0, out, "")
+
+
+def test_standard_input_is_evaluated_whole(sx) -> None:
+    assert sx("eval", stdin="(defun f () 3)\n(f)\n").out == "3\n"
+
+
+def test_an_error_shows_its_place(sx) -> None:
+    result = sx("eval", "-e", "(car 5)")
+    assert result.code == 1
+    assert result.out == ""
+    assert result.err.startswith("error[E-TYPE-")
+    assert " 1│ (car 5)\n" in result.err
+
+
+def test_json(sx) -> None:
+    assert sx("eval", "--json", "-e", '(progn (princ "x") (values 1 2))').json == {
+        "values": ["1", "2"],
+        "output": "x",
+    }
+    failed = sx("eval", "--json", "-e", "(car 5)")
+    assert failed.code == 1
+    assert failed.err == ""
+    error = failed.json["error"]
+    assert error["code"].startswith("E-TYPE-")
+    assert (error["line"], error["column"]) == (1, 1)
+    assert error["condition"][:2] == ["type-error", "error"]
+
+
+def test_a_form_a_line_each_in_a_fresh_environment(sx) -> None:
+    forms = ["(+ 1 2)", "(setq *print-base* 2)", "(defun f () 1)", "", "(f)", "(list 3", "(values)"]
+    result = sx("eval", "--json", "-", stdin="\n".join(forms))
+    assert result.code == 0
+    found = [line.get("values") or line["error"]["code"] for line in result.lines[:5]]
+    assert found[0] == ["3"]
+    assert found[2] == ["f"]
+    assert found[3].startswith("E-NAME-")
+    assert found[4].startswith("E-READ-")
+    assert result.lines[5] == {"values": []}
+
+
+def test_an_endless_form_ends(sx) -> None:
+    answer = sx("eval", "--json", "-e", "(loop)", "--limit", "fuel=100000").json
+    assert answer["error"]["code"].startswith("E-LIMIT-")
+
+
+def test_a_file_with_errors_and_a_file_without_a_form(sx, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.sx"
+    bad.write_text("(car 5)\n", encoding="utf-8")
+    assert sx("eval", str(bad), "-e", "1").code == 1
+    assert json.loads(sx("eval", str(bad), "-e", "1", "--json").out)["error"]["line"] == 1
+    assert sx("eval", LINE).code == 2
+
+
+def test_the_dialogue(sx, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    from sexpgpu.cli.eval import Evaluator, dialogue
+    from sexpgpu.lisp.session import Session
+
+    lines = iter(["(defun f (x)", "  (* x 2))", "", "(f 4)", "(car 5)", "(f 5)"])
+
+    def ask(prompt: str) -> str:
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr(builtins, "input", ask)
+    dialogue(Evaluator(Session()))
+    out, err = capsys.readouterr()
+    assert out.split() == ["f", "8", "10"]
+    assert err.count("error[") == 1
+    assert "E-TYPE-" in err
