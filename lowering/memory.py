@@ -1,4 +1,4 @@
-"""Huge pages for a training process on Linux: which environment to start it with.
+"""The host's memory: huge pages for a training process on Linux, and how much it took.
 
 XLA:CPU allocates its temporary arena anew at each execution and frees it again, so every step
 pays a page fault per 4 KiB of it. glibc (2.35 and later) backs malloc with transparent huge pages
@@ -11,6 +11,7 @@ Imports nothing heavy: it runs before jax and numpy are loaded.
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from collections.abc import Mapping
 
@@ -75,3 +76,9 @@ def _huge_pages_allowed(switch: str) -> bool:
             return "[never]" not in file.read()
     except OSError:
         return False
+
+
+def process_memory_peak() -> int:
+    """The process's largest resident set so far, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_right
 
 
@@ -29,6 +28,8 @@ class Source:
     def sha256(self) -> str:
         """SHA-256 of the UTF-8 text, in hex."""
         if self._sha256 is None:
+            import hashlib  # not at the top: most commands never ask
+
             self._sha256 = hashlib.sha256(self.text.encode()).hexdigest()
         return self._sha256
 

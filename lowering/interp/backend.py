@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import platform
-import resource
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +16,7 @@ from sexpgpu.lowering.backend import Array, Tree
 from sexpgpu.lowering.interp import threefry
 from sexpgpu.lowering.interp.dtypes import NUMPY
 from sexpgpu.lowering.interp.evaluate import Plan, Watch, evaluate
+from sexpgpu.lowering.memory import process_memory_peak
 
 
 def map_tree(function: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
@@ -201,9 +200,3 @@ class InterpBackend:
             "numpy": np.__version__,
             "ml_dtypes": ml_dtypes.__version__,
         }
-
-
-def process_memory_peak() -> int:
-    """The process's largest resident set so far, in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

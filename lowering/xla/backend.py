@@ -19,7 +19,7 @@ from sexpgpu.diagnostics.codes.system import E_DEV_001
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lowering.backend import Tree
-from sexpgpu.lowering.interp.backend import process_memory_peak
+from sexpgpu.lowering.memory import process_memory_peak
 from sexpgpu.lowering.xla.options import CpuTuning, Lowering
 
 _JAX_LOADED_BEFORE = "jax" in sys.modules

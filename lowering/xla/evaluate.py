@@ -28,7 +28,8 @@ def evaluate(
     """The graph's outputs. Inputs it does not have are ignored; a missing one is a KeyError.
 
     `names` puts each node under the name scope GRAPH/n0, GRAPH/n1, … (its place in the graph), so
-    that a profile can be mapped back to source lines. That is metadata: the code is the same.
+    that a profile can be mapped back to source lines. That is metadata: the code is the same,
+    and an executable from the compilation cache has the names it was first compiled with.
     """
     env: dict[Value, jax.Array] = {}
     for name, value in graph.inputs.items():

@@ -48,9 +48,8 @@ def _assert(form: Any, scope: Scope, tails: Tails) -> Node:
     test = analyze_car(form.cdr, scope)
     more: list[Node] = []
     rest = form.cdr.cdr
-    places: list[Any] = []
     if isinstance(rest, Cons):
-        places = items_of(rest.car)
+        items_of(rest.car)  # the places, which only a debugger could set
         at = rest.cdr
         while at is not NIL:
             more.append(analyze_car(at, scope))
@@ -87,7 +86,6 @@ def _assert(form: Any, scope: Scope, tails: Tails) -> Node:
 
         return run
 
-    del places
     return Custom(make, False)
 
 

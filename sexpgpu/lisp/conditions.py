@@ -224,7 +224,7 @@ def _report_division(condition: Condition) -> str:
     operation = condition.slots.get("operation")
     if not operation:
         return "division by zero"
-    operands: Any = condition.slots.get("operands") or ()
+    operands: tuple[Any, ...] = condition.slots.get("operands") or ()
     shown = " ".join(map(_shown, operands)) if type(operands) is tuple else ""
     name = operation if isinstance(operation, str) else _shown(operation)
     return f"division by zero in ({name}{' ' + shown if shown else ''})"

@@ -27,12 +27,11 @@ from sexpgpu.lisp.nodes import (
     Custom,
     Node,
     Run,
-    progn,
     single,
 )
 from sexpgpu.lisp.places import Expander, Place, expansion
 from sexpgpu.lisp.scope import Frame, Scope, function_key
-from sexpgpu.lisp.state import STATE, Site
+from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import (
     CL,
     MV,
@@ -43,7 +42,6 @@ from sexpgpu.lisp.values import (
     SrcCons,
     String,
     Symbol,
-    T,
     lisp_list,
 )
 from sexpgpu.reader.printer import brief
@@ -357,11 +355,9 @@ def _defsetf(form: Any, scope: Scope, tails: Tails) -> Node:
         if len(cells) < 3:
             raise malformed("malformed defsetf: the store variables are missing", form)
         stores = items_of(cells[2])
-        lambda_list = lisp_list([cells[2], *[cells[1]]])
         function = macro_function(
             access, lisp_list([cells[2], cells[1]]), form.cdr.cdr.cdr.cdr, scope, form
         )
-        del lambda_list
 
         def long(place: Any, inner: Scope) -> Place:
             arguments = items_of(place.cdr)
@@ -506,5 +502,3 @@ def _make_modify() -> Any:
 
 
 _MODIFY = _make_modify()
-
-__all__ = ["AT", "Site", "SrcCons", "T", "progn"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sexpgpu.lisp.analyze import NATIVE, SPECIAL, run_node
+from sexpgpu.lisp.analyze import SPECIAL, run_node
 from sexpgpu.lisp.calls import as_function, call_values, values_of
 from sexpgpu.lisp.errors import (
     program_error,
@@ -21,12 +21,10 @@ from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.toplevel import evaluate_top_level
 from sexpgpu.lisp.values import (
     CL,
-    KEYWORD,
     MV,
     NIL,
     UNBOUND,
     Cons,
-    Foreign,
     Function,
     String,
     Symbol,
@@ -434,5 +432,3 @@ def _constants() -> None:
 
 
 _constants()
-
-__all__ = ["KEYWORD", "NATIVE", "Foreign", "spread"]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from sexpgpu.lisp.analyze import (
-    INLINE,
     NATIVE,
     Analyzer,
     Tails,
@@ -200,6 +199,3 @@ def install_macros() -> None:
     for symbol, analyzer in NATIVE.items():
         if symbol.function is None and symbol.macro is None:
             symbol.macro = _macro_of(symbol, analyzer)
-
-
-__all__ = ["INLINE"]

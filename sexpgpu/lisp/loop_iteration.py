@@ -240,14 +240,29 @@ def parse_with(tokens: Tokens) -> Clause:
         kind = tokens.type()
         value = tokens.take("a form") if tokens.accept("=") else None
         if isinstance(pattern, Cons):
-            whole = Symbol("whole")
-            clause.bindings.append((whole, NIL if value is None else value))
-            clause.inner += destructured(pattern, whole)
+            if value is None:
+                clause.bindings += _defaults(pattern, kind)
+            else:
+                whole = Symbol("whole")
+                clause.bindings.append((whole, value))
+                clause.inner += destructured(pattern, whole)
         else:
             target = Symbol("ignored") if pattern is NIL else _variable(pattern)
             clause.bindings.append((target, default_of(kind) if value is None else value))
         if not tokens.accept("and"):
             return clause
+
+
+def _defaults(pattern: Any, kind: Any) -> list[Binding]:
+    """A pattern's variables with the defaults of their types, which have the pattern's shape."""
+    made: list[Binding] = []
+    while isinstance(pattern, Cons):
+        part, kind = (kind.car, kind.cdr) if isinstance(kind, Cons) else (kind, kind)
+        made += _defaults(pattern.car, part)
+        pattern = pattern.cdr
+    if pattern is not NIL:
+        made.append((_variable(pattern), default_of(kind)))
+    return made
 
 
 def parse_repeat(tokens: Tokens) -> Clause:

@@ -171,6 +171,7 @@ class _Loop:
         "extra",
         "name",
         "prologue",
+        "quantified",
         "result",
         "tokens",
     )
@@ -184,6 +185,7 @@ class _Loop:
         self.body: list[Any] = []
         self.epilogue: list[Any] = []
         self.result: Any = NIL
+        self.quantified = False  # always, never or thereis decide the result
         self.default: _Accumulator | None = None
         self.accumulators: dict[Symbol, _Accumulator] = {}
 
@@ -230,7 +232,7 @@ class _Loop:
         seen: set[Symbol] = set()
         for clause in self.clauses:
             for name, _ in (*clause.bindings, *clause.inner):
-                if name in seen:
+                if name in seen or name in self.accumulators:
                     raise loop_error(f"the variable {name.name} is bound twice")
                 seen.add(name)
 
@@ -256,6 +258,9 @@ class _Loop:
         return form(symbol("return-from"), self.name, value)
 
     def quantifier(self, word: str, test: Any) -> None:
+        if self.default is not None:
+            raise loop_error(f"`{word}` gives the result; accumulate into a variable")
+        self.quantified = True
         if word == "thereis":
             it = self.hidden("it")
             found = form(symbol("setq"), it, test)
@@ -353,8 +358,8 @@ class _Loop:
             if known.category != category:
                 raise loop_error("accumulations of different kinds share one result")
             return known
-        if into is None and self.result is T:
-            raise loop_error("`always` and `never` give the result; accumulate into a variable")
+        if into is None and self.quantified:
+            raise loop_error("always, never, thereis give the result; accumulate into a variable")
         variable = into if into is not None else Symbol("result")
         collector: Symbol | None = None
         if category == "list":

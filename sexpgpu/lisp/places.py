@@ -22,7 +22,6 @@ from sexpgpu.lisp.analyze import (
 )
 from sexpgpu.lisp.callnodes import emit_direct
 from sexpgpu.lisp.errors import undefined_function
-from sexpgpu.lisp.journal import keep
 from sexpgpu.lisp.macros import macroexpand_1
 from sexpgpu.lisp.nodes import (
     Constant,
@@ -606,9 +605,3 @@ def _progn_place(name: str) -> None:
 
 _progn_place("if")
 _progn_place("progn")
-
-
-def changed(symbol: Symbol) -> Symbol:
-    """The symbol, kept in the journal: one of its slots is about to change."""
-    keep(symbol)
-    return symbol

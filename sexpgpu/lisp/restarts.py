@@ -13,7 +13,6 @@ from sexpgpu.lisp.analyze import (
     malformed,
     native,
     parts,
-    site_here,
 )
 from sexpgpu.lisp.calls import as_function, call_values, primary
 from sexpgpu.lisp.control import RestartExit
@@ -306,7 +305,6 @@ def _with_simple_restart(form: Any, scope: Scope, tails: Tails) -> Node:
 @native("with-condition-restarts")
 def _with_condition_restarts(form: Any, scope: Scope, tails: Tails) -> Node:
     parts(form, 2, None, "(with-condition-restarts condition restarts form…)")
-    site_here()
     nodes = [analyze_car(form.cdr, scope), analyze_car(form.cdr.cdr, scope)]
     from sexpgpu.lisp.nodes import progn
 

@@ -23,13 +23,11 @@ from sexpgpu.lisp.values import (
     NIL,
     PRELUDE,
     TENSOR,
-    UNBOUND,
     Condition,
     Cons,
     Function,
     Module,
     SrcCons,
-    String,
     Symbol,
 )
 from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
@@ -514,6 +512,3 @@ def load_prelude() -> None:
     finally:
         STATE.module = saved
         AT.lazy = False
-
-
-__all__ = ["UNBOUND", "String"]

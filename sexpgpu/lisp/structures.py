@@ -11,11 +11,10 @@ from sexpgpu.lisp.analyze import (
     malformed,
     native,
     parts,
-    site_here,
 )
 from sexpgpu.lisp.calls import call_values
 from sexpgpu.lisp.definitions import definable
-from sexpgpu.lisp.errors import LispError, type_error
+from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.functions import lambda_node
 from sexpgpu.lisp.journal import keep, keep_entry
 from sexpgpu.lisp.lambda_lists import KEYWORDS
@@ -263,7 +262,6 @@ def _defstruct(form: Any, scope: Scope, tails: Tails) -> Node:
     DEFINITIONS[symbol] = made
     if not made.type:
         _declare_type(kind)
-    site_here()
 
     def make(frame: Frame) -> Run:
         runs = [(name, single(node, frame)) for name, node in nodes]
@@ -524,6 +522,3 @@ def copy_structure(structure: Any) -> Any:
     if type(structure) is not Structure:
         raise type_error(structure, "structure-object")
     return Structure(structure.type, list(structure.items))
-
-
-__all__ = ["LispError"]

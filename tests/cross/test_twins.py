@@ -57,9 +57,9 @@ def schedule(peak: float, steps: int, part: int, end: float = 0.0):
 
 def test_digits_follows_its_twin(tmp_path: Path) -> None:
     steps = 30
-    experiment = sx.compile(
-        EXAMPLES / "digits.sx", knobs={"drop": 0.0, "steps": steps, "width": 64}
-    )
+    knobs = {"drop": 0.0, "steps": steps, "width": 64}
+    text = (EXAMPLES / "digits.sx").read_text().replace(":log-every 50", ":log-every 1")
+    experiment = sx.compile_text(text, base=str(EXAMPLES), knobs=knobs)
     params, batches = start_and_batches(experiment, steps)
 
     def loss(p, batch):

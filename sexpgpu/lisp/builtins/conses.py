@@ -10,6 +10,7 @@ from sexpgpu.lisp.builtins.designators import (
     list_items,
     new_list,
     truth,
+    walked,
 )
 from sexpgpu.lisp.builtins.equality import eql
 from sexpgpu.lisp.errors import type_error
@@ -255,14 +256,12 @@ def nth(n: Any, list: Any) -> Any:
 def nthcdr(n: Any, list: Any) -> Any:
     """LIST without its first N elements."""
     count = index_argument(n)
-    if count > 1024:
-        STATE.charge(min(count, 1 << 20))
     at = list
     while count and at is not NIL:
         at = cdr_of(at)
         count -= 1
-        if count & 4095 == 0:
-            STATE.charge(4096)
+        if count & 1023 == 1023:
+            STATE.charge(512)
     return at
 
 
@@ -274,8 +273,7 @@ def _conses_of(value: Any) -> tuple[list[Cons], Any]:
         conses.append(at)
         at = at.cdr
         if len(conses) & 1023 == 0:
-            STATE.charge(1024)
-            STATE.charge_memory(1024)
+            walked(len(conses))
     if not conses and at is not NIL:
         raise type_error(value, "list")
     return conses, at
@@ -378,8 +376,7 @@ def ldiff(list: Any, tail: Any) -> Any:
         items.append(at.car)
         at = at.cdr
         if len(items) & 1023 == 0:
-            STATE.charge(1024)
-            STATE.charge_memory(1024)
+            walked(len(items))
     return new_list(items, NIL if eql(at, tail) else at)
 
 

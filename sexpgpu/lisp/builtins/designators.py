@@ -13,7 +13,7 @@ from typing import Any
 from sexpgpu.lisp.builtins.equality import FAST_TESTS, active_items, eql, text_of_string
 from sexpgpu.lisp.calls import as_function, check_count
 from sexpgpu.lisp.errors import index_error, literal_change, program_error, type_error
-from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.state import STATE, limit
 from sexpgpu.lisp.values import (
     MV,
     NIL,
@@ -174,6 +174,14 @@ def integer_argument(value: Any) -> int:
 _WALK_CHARGE = 1024
 
 
+def walked(count: int) -> None:
+    """Charge 1024 more elements of a list that is being gathered: little for an ordinary list,
+    in full for one so long that it may be circular."""
+    STATE.charge(_WALK_CHARGE if count > 1 << 16 else _WALK_CHARGE >> 3)
+    if count > STATE.limits.objects:
+        raise limit("memory", STATE.limits.objects)
+
+
 def list_items(value: Any) -> list[Any]:
     """The elements of a proper list; a dotted list or an atom is a type-error."""
     items: list[Any] = []
@@ -182,8 +190,7 @@ def list_items(value: Any) -> list[Any]:
         items.append(at.car)
         at = at.cdr
         if len(items) & (_WALK_CHARGE - 1) == 0:
-            STATE.charge(_WALK_CHARGE)
-            STATE.charge_memory(_WALK_CHARGE)
+            walked(len(items))
     if at is not NIL:
         raise type_error(at, "list")
     return items
@@ -197,8 +204,7 @@ def list_conses(value: Any) -> list[Cons]:
         conses.append(at)
         at = at.cdr
         if len(conses) & (_WALK_CHARGE - 1) == 0:
-            STATE.charge(_WALK_CHARGE)
-            STATE.charge_memory(_WALK_CHARGE)
+            walked(len(conses))
     if at is not NIL:
         raise type_error(at, "list")
     return conses
@@ -243,7 +249,7 @@ def sequence_items(value: Any) -> list[Any]:
     else:
         raise not_a_sequence(value)
     if len(items) > 32:
-        STATE.charge(len(items))
+        STATE.charge(len(items) >> 3)
     return items
 
 

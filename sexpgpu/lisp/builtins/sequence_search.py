@@ -124,7 +124,7 @@ def search(
     compare = two_argument_test(test, test_not)
     size = len(wanted)
     order = range(low, high - size + 1)
-    STATE.charge(len(order))
+    STATE.charge(len(order) >> 3)
     for at in order if from_end is NIL else reversed(order):
         for offset in range(size):
             if not compare(wanted[offset], keyed[at + offset]):

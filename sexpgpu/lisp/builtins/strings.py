@@ -206,9 +206,10 @@ def _declare_case(name: str, change: Callable[[str], str], words: str) -> None:
             raise type_error(string, "string")
         text = string_text(string)
         low, high = bounds(len(text), start, end)
-        if string.literal:
+        changed = text[:low] + change(text[low:high]) + text[high:]
+        if string.literal and changed != text:
             raise literal_change(string)
-        string.text = text[:low] + change(text[low:high]) + text[high:] + string.text[len(text) :]
+        string.text = changed + string.text[len(text) :]
         return string
 
     fresh.__doc__ = f"A copy of STRING {words}."

@@ -246,6 +246,8 @@ def kind_of(value: Any) -> str:
 
 def _singleton(value: Any) -> TypeSet:
     kind = kind_of(value)
+    if kind in ("null", "true"):
+        return _kinds(kind)
     if kind in _NUMBERS:
         return TypeSet({kind: Ranges([(value, False, value, False)], kind)}, False)
     if kind in ("cons", "String", "Vector"):

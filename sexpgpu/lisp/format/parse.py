@@ -22,7 +22,17 @@ class Directive:
     """One directive: `kind` is its letter in lower case. Blocks have `clauses`; `separators`
     are the ~; between them, `closer` the directive that ends the block."""
 
-    __slots__ = ("at", "clauses", "closer", "colon", "kind", "parameters", "position", "separators")
+    __slots__ = (
+        "at",
+        "bare",
+        "clauses",
+        "closer",
+        "colon",
+        "kind",
+        "parameters",
+        "position",
+        "separators",
+    )
 
     def __init__(
         self, kind: str, parameters: list[Parameter], colon: bool, at: bool, position: int
@@ -35,6 +45,7 @@ class Directive:
         self.clauses: list[list[Node]] = []
         self.separators: list[Directive] = []
         self.closer: Directive | None = None
+        self.bare = False  # nothing at all is between the opening and the closing directive
 
 
 Node = str | Directive
@@ -83,7 +94,11 @@ class _Parser:
                 self.newline(directive, clauses[-1])
             else:
                 if kind in _CLOSERS:
+                    start = self.at
                     directive.clauses = self.block(directive)
+                    directive.bare = directive.closer is not None and (
+                        directive.closer.position == start
+                    )
                     self.check_block(directive)
                 clauses[-1].append(directive)
 
@@ -91,6 +106,12 @@ class _Parser:
         closer = directive.closer
         if directive.kind == "<" and closer is not None and closer.colon:
             raise format_error("pretty printing (~:>) is not here", self.control, closer.position)
+        if directive.kind == "<" and any(
+            isinstance(node, Directive) and node.kind == "w"
+            for clause in directive.clauses
+            for node in clause
+        ):
+            raise format_error("~w inside ~<", self.control, directive.position)
         if directive.kind == "[" and directive.colon and len(directive.clauses) != 2:
             raise format_error("~:[ needs two clauses", self.control, directive.position)
         if directive.kind == "[" and directive.at and len(directive.clauses) != 1:

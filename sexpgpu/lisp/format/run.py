@@ -460,7 +460,7 @@ def _iterate(run: Run, directive: Directive) -> None:
     (most,) = run.parameters(directive, None)
     nodes, control = directive.clauses[0], run.control
     function: Any = None
-    if not nodes:
+    if directive.bare:
         given = run.next(directive)
         if isinstance(given, Function):
             function = given

@@ -113,6 +113,15 @@ def test_a_compiled_step_accounts_for_itself() -> None:
     assert "ENTRY" in compiled.text()
 
 
+@pytest.fixture
+def no_cache():
+    """A cached executable has the names of the process that made it."""
+    jax.config.update("jax_enable_compilation_cache", False)
+    yield
+    jax.config.update("jax_enable_compilation_cache", True)
+
+
+@pytest.mark.usefixtures("no_cache")
 def test_node_names_reach_the_executable_and_change_nothing_else() -> None:
     graph = deep_graph(2)
     example = {"x": TensorType((8, 16), "f32"), "w": TensorType((16, 16), "f32")}
