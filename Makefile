@@ -28,7 +28,7 @@ lint: .venv/installed ## ruff, and the order of imports
 	$(BIN)/lint-imports --no-cache
 
 types: .venv/installed ## pyright
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: .venv/installed ## ruff's fixes and layout
 	$(BIN)/ruff check --fix

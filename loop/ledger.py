@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from sexpgpu.diagnostics.codes.system import E_INT_001
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.ir.document import Document
 from sexpgpu.loop import checkpoint, directory
 from sexpgpu.loop.events import EventLog
-from sexpgpu.loop.failure import as_json, exit_status
+from sexpgpu.loop.failure import FAILED, as_json, exit_status
 from sexpgpu.loop.lock import RunLock
 from sexpgpu.loop.resume import Start
 from sexpgpu.loop.run import RunResult
@@ -113,14 +114,9 @@ class Ledger:
         elif isinstance(error, KeyboardInterrupt):
             fields["reason"] = "interrupted"
         elif error is not None:
-            fields["diagnostic"] = {
-                "code": "E-INT-001",
-                "severity": "error",
-                "message": f"internal fault: {type(error).__name__}: {error}",
-                "notes": [],
-                "fix": None,
-            }
-            status = 3
+            fault = f"internal fault: {type(error).__name__}: {error}"
+            fields["diagnostic"] = as_json(Diagnostic(E_INT_001, fault))
+            status = FAILED
         state = result.state if error is None else "failed"
         eta = 0 if state == "finished" else None
         self.status.update(state=state, step=result.step, eta_s=eta, **fields)

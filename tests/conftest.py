@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +17,12 @@ if TYPE_CHECKING:
 
 # Two dtypes that meet without being told to are an error in our own lowering.
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
+
+# One compilation cache for the whole test run, shared by its workers and by the processes that
+# tests start, and never the user's own.
+if "SEXPGPU_CACHE" not in os.environ:
+    os.environ["SEXPGPU_CACHE"] = tempfile.mkdtemp(prefix="sexpgpu-test-cache-")
+    atexit.register(shutil.rmtree, os.environ["SEXPGPU_CACHE"], ignore_errors=True)
 
 settings.register_profile(
     "fixed",

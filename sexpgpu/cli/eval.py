@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -159,7 +160,7 @@ def stream(batch: Batch) -> None:
 def dialogue(evaluator: Evaluator) -> None:
     """Read, evaluate, print, until the input ends. A form may take several lines."""
     with suppress(ImportError):
-        import readline  # noqa: F401 - gives input() a history and editing
+        import_module("readline")  # gives input() a history and editing
     pending = ""
     while True:
         try:

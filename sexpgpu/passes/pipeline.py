@@ -57,8 +57,13 @@ def run(
         raise ValueError(f"there is no pass {after!r}: {' '.join(dict(PASSES))}")
     if check:
         verify(graph, infer)
+    settled = False
     for name, step in PASSES:
-        graph = step(graph, options)
+        before = graph
+        if not settled:
+            graph = step(graph, options)
+        # what follows the policy only tidies up after its casts
+        settled = settled or (name == "precision" and graph is before)
         if check:
             _verify_after(name, graph)
         if seen is not None:

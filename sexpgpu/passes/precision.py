@@ -20,7 +20,7 @@ from __future__ import annotations
 from sexpgpu.diagnostics.codes.tensor import E_NUM_001
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.ir.graph import Attrs, Graph, Node, Value
-from sexpgpu.ir.numerics import parse_numerics
+from sexpgpu.ir.numerics import ISLAND_F32, parse_numerics
 from sexpgpu.ir.types import FLOATS, TensorType
 from sexpgpu.ops import OPS
 from sexpgpu.source import NOWHERE, Origin
@@ -57,7 +57,18 @@ def run(graph: Graph, policy: str) -> Graph:
     if policy not in POLICIES:
         headline = f"precision {policy!r}, wanted one of {' '.join(POLICIES)}"
         raise SxError(Diagnostic(E_NUM_001, headline))
+    if policy == F32 and _is_plain(graph):
+        return graph
     return _Precision(graph, policy).run()
+
+
+def _is_plain(graph: Graph) -> bool:
+    """Whether nothing in a graph is or asks for anything else than f32."""
+    return all(
+        node.numerics in (None, ISLAND_F32)
+        and all(value.dtype not in ("bf16", "f16") for value in node.results)
+        for node in graph.nodes
+    ) and all(value.dtype not in ("bf16", "f16") for value in graph.inputs.values())
 
 
 def casts(graph: Graph) -> list[Node]:

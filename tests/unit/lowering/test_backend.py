@@ -11,6 +11,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 from sexpgpu import ops
 from sexpgpu.diagnostics.codes.system import E_DEV_001
@@ -117,8 +118,10 @@ def test_a_compiled_step_accounts_for_itself() -> None:
 def no_cache():
     """A cached executable has the names of the process that made it."""
     jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()  # jax asks once only whether it has one
     yield
     jax.config.update("jax_enable_compilation_cache", True)
+    compilation_cache.reset_cache()
 
 
 @pytest.mark.usefixtures("no_cache")
