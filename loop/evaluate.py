@@ -17,6 +17,7 @@ from sexpgpu.ir.graph import Graph
 from sexpgpu.loop.data.loader import EvaluationBatches
 from sexpgpu.loop.data.prefetch import Prefetcher
 from sexpgpu.loop.failure import failure
+from sexpgpu.loop.finish import finishers
 from sexpgpu.loop.keys import domain
 from sexpgpu.loop.metrics import Accumulator
 from sexpgpu.loop.report import Layout
@@ -89,6 +90,7 @@ class Pass:
         self._whole = EvaluationGraph(document, evaluation.graph) if self.batches.whole else None
         self._rest = self._rest_graph(document) if self.batches.rest else None
         self._compiled: dict[int, Compiled] = {}
+        self._finishers = finishers(document, evaluation.graph, f"eval/{self.name}/")
         self.compile_seconds = 0.0
 
     def due(self, step: int, steps: int) -> bool:
@@ -127,7 +129,7 @@ class Pass:
         ):
             dtype = self.context_keys()["microbatch"].dtype
             ctx["microbatch"] = np.zeros((), NUMPY[dtype])
-        total = Accumulator()
+        total = Accumulator(self._finishers)
         reports: list[tuple[EvaluationGraph, Array]] = []
 
         def make(index: int) -> Any:

@@ -8,7 +8,7 @@ reports what the uninterrupted one would have.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,11 +52,16 @@ class Series:
         return value.tolist()
 
 
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
 class Accumulator:
     """The series of one kind of report (training, or one evaluation pass)."""
 
-    def __init__(self) -> None:
+    def __init__(self, finishers: Mapping[str, Callable[[Any], Any]] | None = None) -> None:
         self._series: dict[str, Series] = {}
+        self._finishers = finishers or {}
 
     def add(self, name: str, value: Any, weight: float = 1.0, reduce: str = "mean") -> None:
         series = self._series.get(name)
@@ -66,7 +71,10 @@ class Accumulator:
 
     def results(self) -> dict[str, Any]:
         """Each series' reduced value, in order of first appearance."""
-        return {name: series.result() for name, series in self._series.items()}
+        return {
+            name: self._finishers.get(name, _as_it_is)(series.result())
+            for name, series in self._series.items()
+        }
 
     def clear(self) -> None:
         self._series.clear()

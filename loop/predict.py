@@ -25,6 +25,12 @@ def predict(
     last record, whose outputs are dropped. An output whose first axis is not the batch's is the
     same for all records: it is given as it is. Raises SxError for a missing or unknown field, and
     for a shape that does not fit."""
+    if "predict" not in document.graphs:
+        raise failure(
+            codes.E_EVAL_033,
+            "the file has no way to predict: its model takes several values",
+            fix="define (defun predict (model …) …) in the file",
+        )
     graph = document.graphs["predict"]
     wanted = {
         n.removeprefix("batch/"): v.type for n, v in graph.inputs.items() if n.startswith("batch/")
@@ -77,7 +83,7 @@ def _outputs(
     for start in range(0, max(count, 1), extent):
         index = np.minimum(np.arange(start, start + extent), max(count - 1, 0))
         inputs = {f"batch/{n}": a[index] for n, a in arrays.items()}
-        inputs["rng/offset"] = np.uint32(start)
+        inputs["rng/offset"] = np.asarray(start, np.uint32)
         given = {n: fixed[n] if n in fixed else inputs[n] for n in graph.inputs}
         parts.append(backend.get(run(backend.put(given))))
     results: list[np.ndarray] = []

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sexpgpu.loop.finish import finishers
 from sexpgpu.loop.metrics import Accumulator
 from sexpgpu.loop.step import Step
 
@@ -65,7 +66,7 @@ class Recorder:
         self._terms = [t for t in step.terms if t != "objective"]
         if self._terms and "objective" in step.terms:
             self._terms.append("objective")
-        self.sums = Accumulator()
+        self.sums = Accumulator(finishers(step.document, step.train.name, "train/"))
         self.clock = Clock()
         self.nonfinite = 0  # in the whole run
         self.flops: float | None = None  # of a step

@@ -41,13 +41,13 @@ class RunError(Exception):
 
 
 class ParameterInfo(NamedTuple):
-    """One parameter of an experiment."""
+    """One parameter of an experiment; `size` is its number of elements."""
 
     path: str
     shape: tuple[int, ...]
     dtype: str
     group: str | None
-    count: int
+    size: int
 
 
 class Experiment:
@@ -79,7 +79,7 @@ class Experiment:
 
     @property
     def parameters(self) -> list[ParameterInfo]:
-        """Every parameter: path, shape, dtype, optimizer group, number of elements."""
+        """Every parameter: path, shape, dtype, optimizer group, size."""
         from sexpgpu.explain.summary import parameters
 
         return [
@@ -142,7 +142,7 @@ class Experiment:
         return run
 
     def __repr__(self) -> str:
-        count = sum(p.count for p in self.parameters)
+        count = sum(p.size for p in self.parameters)
         return f"<experiment {self.document.run.name}: {count:,} parameters>"
 
 
@@ -154,8 +154,9 @@ class Series(NamedTuple):
 
     def to_pandas(self) -> Any:
         """A pandas Series indexed by step (pandas is not a dependency: it must be installed)."""
-        import pandas  # type: ignore[import-not-found]
+        from importlib import import_module
 
+        pandas: Any = import_module("pandas")
         return pandas.Series(self.values, index=pandas.Index(self.steps, name="step"))
 
 

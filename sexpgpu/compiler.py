@@ -137,7 +137,8 @@ def lisp_value(value: Any) -> Any:
     if isinstance(value, str):
         return keyword(value[1:]) if value.startswith(":") else String(value)
     if isinstance(value, list | tuple):
-        return lisp_list([lisp_value(v) for v in value])
+        items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+        return lisp_list([lisp_value(v) for v in items])
     return value
 
 

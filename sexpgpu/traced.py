@@ -27,6 +27,8 @@ from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 if TYPE_CHECKING:
     import numpy as np
 
+    from sexpgpu.lowering.backend import Engine
+
 _NAMES = {
     "float32": "f32", "bfloat16": "bf16", "float16": "f16", "float64": "f64", "int8": "i8",
     "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
@@ -67,10 +69,9 @@ class TracedFunction:
         gradient gets zeros."""
         *arrays, cotangents = arguments
         given = [_array(a) for a in arrays]
-        seeds = [
-            _array(c)
-            for c in (cotangents if isinstance(cotangents, list | tuple) else [cotangents])
-        ]
+        one = not isinstance(cotangents, list | tuple)
+        several: list[Any] = [cotangents] if one else [*cotangents]
+        seeds = [_array(c) for c in several]
         graph = self._graph("vjp", [_type(a) for a in given], [_type(c) for c in seeds])
         inputs = _inputs(given) | {f"cotangent/{i}": c for i, c in enumerate(seeds)}
         return tuple(self._run(graph, inputs, seed, step))
@@ -191,8 +192,12 @@ class TracedFunction:
         backend = open_backend(self._device)
         run = self._compiled.get(id(graph))
         if run is None:
+
+            def call(engine: Engine, tree: dict[str, Any]) -> Any:
+                return engine.call(graph, tree)
+
             run = backend.compile(
-                lambda engine, tree: engine.call(graph, tree),
+                call,
                 [{n: v.type for n, v in graph.inputs.items()}],
                 donate=(),
             )
@@ -220,12 +225,12 @@ def _as_compile_error(error: SxError) -> Exception:
 def _array(value: Any) -> Any:
     import numpy as np
 
-    if isinstance(value, np.ndarray | np.generic):
+    if hasattr(value, "dtype"):
         return np.asarray(value)
     made = np.asarray(value)
     if made.dtype == np.float64:
         return made.astype(np.float32)  # Python's own numbers: the product's default float
-    if made.dtype == np.int64 and not hasattr(value, "dtype"):
+    if made.dtype == np.int64:
         return made.astype(np.int32)
     return made
 

@@ -9,6 +9,8 @@ from sexpgpu.assemble.calling import (
     scalar_f32,
 )
 from sexpgpu.assemble.context import TRAIN
+from sexpgpu.assemble.graphs import GraphStore
+from sexpgpu.assemble.reporting import report_metrics
 from sexpgpu.assemble.training import batch_of
 from sexpgpu.forms.models import Model
 from sexpgpu.ir.document import Metric, Stage
@@ -29,6 +31,7 @@ def trace_evaluation(
     is_objective: bool,
     model: Model,
     precision: str,
+    store: GraphStore,
 ) -> tuple[Graph, list[Metric]]:
     """Trace a pass on batches of `batch` records; its metrics in order.
 
@@ -42,16 +45,13 @@ def trace_evaluation(
             mean, weight = mean_and_weight(trace, evaluate, values)
             outputs["metric/loss/value"] = trace.emit("mul", weight, mean)
             outputs["metric/loss/weight"] = weight
-            metrics.append(Metric(name="loss", reduce="mean"))
+            metrics.append(Metric(finish=None, name="loss", reduce="mean"))
         if is_objective:
             for term in trace.terms.values():
                 outputs[f"metric/{term.name}/value"] = trace.emit("mul", term.weight, term.mean)
                 outputs[f"metric/{term.name}/weight"] = term.weight
-                metrics.append(Metric(name=term.name, reduce="mean"))
-    for metric in trace.metrics.values():
-        outputs[f"metric/{metric.name}/value"] = metric.value
-        outputs[f"metric/{metric.name}/weight"] = metric.weight
-        metrics.append(Metric(name=metric.name, reduce=metric.reduce))
+                metrics.append(Metric(finish=None, name=term.name, reduce="mean"))
+    metrics.extend(report_metrics(trace, store, outputs))
     return optimized(trace.finish(outputs), precision), metrics
 
 

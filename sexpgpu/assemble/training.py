@@ -6,7 +6,9 @@ from typing import Any
 
 from sexpgpu.assemble.calling import call_all, mean_and_weight
 from sexpgpu.assemble.context import TRAIN
+from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.mixing import mixing_warnings
+from sexpgpu.assemble.reporting import report_metrics
 from sexpgpu.diagnostics.codes import tensor as tensor_codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.forms.models import Model, Parameter
@@ -48,6 +50,7 @@ def trace_training(
     model: Model,
     trained: list[Parameter],
     precision: str,
+    store: GraphStore,
 ) -> Training:
     """Trace one microbatch of a stage, differentiate it, and apply the precision policy.
 
@@ -78,9 +81,7 @@ def trace_training(
             for name, (mean, weight) in terms.items()
         ]
         unreached = _add_gradients(trace, seeds, trained, outputs)
-    for metric in trace.metrics.values():
-        outputs[f"metric/{metric.name}/value"] = metric.value
-        outputs[f"metric/{metric.name}/weight"] = metric.weight
+    metrics = report_metrics(trace, store, outputs)
     for path in trace.written:
         outputs[f"buffer/{path}"] = trace.buffers[path].value
     for name, value in trace.counters.items():
@@ -99,7 +100,7 @@ def trace_training(
         optimized(trace.finish(outputs), precision),
         weights,
         list(terms),
-        [Metric(name=m.name, reduce=m.reduce) for m in trace.metrics.values()],
+        metrics,
         list(trace.counters),
         unreached,
         warnings,

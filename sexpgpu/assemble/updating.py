@@ -8,6 +8,7 @@ from typing import Any
 from sexpgpu.assemble.context import STEP
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.initial import Initializers
+from sexpgpu.assemble.reporting import report_metrics
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.forms.groups import selector_test
@@ -56,13 +57,13 @@ class Assignment:
                 del left[path]
                 if form.optimizer is not None:
                     self.members[path] = form.name
-            self._add(form.name, form.optimizer, form.every)
+            self._add(form.name, form.optimizer)
         for path in left:
             self.members[path] = DEFAULT
         if left:
-            self._add(DEFAULT, optimizer, 1)
+            self._add(DEFAULT, optimizer)
 
-    def _add(self, name: str, optimizer: Optimizer | None, every: int) -> None:
+    def _add(self, name: str, optimizer: Optimizer | None) -> None:
         constants: dict[str, Any] = {}
         schedules: list[str] = []
         if optimizer is not None:
@@ -77,7 +78,7 @@ class Assignment:
                 constants=constants,
                 schedules=schedules,
                 frozen=optimizer is None,
-                every=every,
+                every=1,
                 clip_norm=None,
             )
         )
@@ -153,11 +154,9 @@ class Updates:
         outputs: dict[str, Value] = {"p": new}
         for name, cell in body.states.items():
             outputs[f"state/{name}"] = cell.value.value
-        for metric in trace.metrics.values():
-            outputs[f"metric/{metric.name}/value"] = metric.value
-            outputs[f"metric/{metric.name}/weight"] = metric.weight
+        metrics = report_metrics(trace, self.store, outputs)
         graph = self.store.shared("update", closed(trace.finish(outputs)))
-        self.metrics[graph] = [Metric(name=m.name, reduce=m.reduce) for m in trace.metrics.values()]
+        self.metrics[graph] = metrics
         states = [
             State(
                 name=name,

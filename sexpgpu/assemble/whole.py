@@ -15,7 +15,7 @@ from sexpgpu.diagnostics.model import Diagnostic, Label, SxError, located
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.evaluations import EvaluationForm
 from sexpgpu.forms.experiment import Experiment
-from sexpgpu.forms.models import Tree
+from sexpgpu.forms.models import Model, Tree
 from sexpgpu.forms.runs import RunForm
 from sexpgpu.ir import document as ir
 from sexpgpu.ir.types import TensorType
@@ -123,7 +123,7 @@ class Assembly:
         training = self.attempt(
             lambda: trace_training(
                 stage, run.run.microbatches, prepare, objective, run.model, trained,
-                run.run.precision,
+                run.run.precision, store,
             )
         )  # fmt: skip
         metrics: dict[str, list[ir.Metric]] = {}
@@ -139,7 +139,8 @@ class Assembly:
         evaluations = self._evaluations(run, prepare, objective, store, metrics)
         predict = self.function("predict")
         eval_prepare = self.function("eval-prepare") or prepare
-        if training is not None:  # the same mistake would be reported again
+        # a mistake in the model would be reported again
+        if training is not None and (predict is not None or _takes_one(run.model)):
             graph = self.attempt(
                 lambda: trace_prediction(
                     stage, stage.batch, eval_prepare, predict, run.model, run.run.precision
@@ -289,7 +290,7 @@ class Assembly:
 
         def graph(name: str, batch: int) -> str:
             made, found = trace_evaluation(
-                name, stage, batch, how, evaluate, own is None, run.model, run.run.precision
+                name, stage, batch, how, evaluate, own is None, run.model, run.run.precision, store
             )
             metrics[name] = found
             return store.add(made)
@@ -336,3 +337,8 @@ class Assembly:
                         [Label(form.span)] if form.span is not None else [],
                     )
                 )
+
+
+def _takes_one(model: Model) -> bool:
+    """Whether a model can be called with one value, as the default prediction does."""
+    return model.forward is not None and model.forward.minimum <= 1

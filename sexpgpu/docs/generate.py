@@ -132,9 +132,9 @@ def _first_paragraph(doc: str) -> str:
 
 
 def _load_registries() -> None:
-    from sexpgpu.lisp.builtins import load
+    from sexpgpu.lisp.world import prepare
 
-    load()
+    prepare()
     import_module("sexpgpu.trace.functions")
     import_module("sexpgpu.trace.runfile")
     import_module("sexpgpu.forms")
@@ -170,6 +170,15 @@ def _registry_section(layer: Any, skip: tuple[str, ...] = ()) -> list[str]:
         lines += [f"## {titles.get(chapter, chapter.replace('_', ' ').capitalize())}", ""]
         lines += [*_table(("function", "what it does"), rows), ""]
     return lines
+
+
+def operators_section() -> list[str]:
+    """The names of Common Lisp's special forms and macros that are here."""
+    from sexpgpu.lisp.values import CL
+
+    _load_registries()
+    names = sorted(name for name, symbol in CL.symbols.items() if symbol.macro is not None)
+    return [" ".join(f"`{name}`" for name in names if not name.startswith("%")) + ".", ""]
 
 
 def builtins_section() -> list[str]:
@@ -228,12 +237,10 @@ def cli_section() -> list[str]:
 
 def run_section() -> list[str]:
     """The flags of `run`."""
-    import click
-
     command = import_module("sexpgpu.cli.run").command
     rows: list[tuple[str, ...]] = []
     for parameter in command.params:
-        if isinstance(parameter, click.Option) and not parameter.hidden:
+        if parameter.param_type_name == "option" and not parameter.hidden:
             names = ", ".join(parameter.opts + parameter.secondary_opts)
             value = "" if parameter.is_flag else f" {parameter.metavar or 'VALUE'}"
             rows.append((_code(names + value), _cell(parameter.help or "")))
@@ -257,6 +264,7 @@ def errors_section() -> list[str]:
 
 
 SECTIONS: dict[str, Callable[[], list[str]]] = {
+    "operators": operators_section,
     "builtins": builtins_section,
     "prelude": lambda: module_section(STDLIB / "prelude.sx"),
     "tensors": tensors_section,

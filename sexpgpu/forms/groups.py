@@ -45,10 +45,10 @@ def optimizer_groups(form: Any, context: Context) -> Any:
     """An optimizer with exceptions for some parameters; the first group that matches wins.
 
     (group name selector :key value…) gives the matching parameters other hyperparameters of the
-    base, or `:optimizer o`; `:frozen t` trains them not at all; `:every n` updates them each n-th
-    step. Selectors: path globs ("**/b"; * is one segment, ** any), (rank n…), (dtype :f32…),
-    (tag :t…), (size > n), (and …), (or …), (not …), #'f or (lambda (p) …) of a property list with
-    :path :shape :rank :dtype :size :tags."""
+    base, or `:optimizer o`; `:frozen t` trains them not at all. Selectors: path globs ("**/b"; *
+    is one segment, ** any), (rank n…), (dtype :f32…), (tag :t…), (size > n), (and …), (or …),
+    (not …), #'f or (lambda (p) …) of a property list with :path :shape :rank :dtype :size
+    :tags."""
     if not isinstance(form.cdr, Cons):
         raise context.error(codes.E_OPT_003, "optimizer-groups: an optimizer was expected")
     groups: list[Any] = []
@@ -227,9 +227,6 @@ def _groups(base: Any, *groups: Any) -> Optimizer:
         if name == "default" or any(name == e.name for e in exceptions):
             raise here(codes.E_OPT_003, f"two groups are called {name}")
         frozen = options.pop("frozen", NIL) is not NIL
-        every = options.pop("every", 1)
-        if not isinstance(every, int) or every < 1:
-            raise here(codes.E_OPT_003, f"group {name}: :every takes a positive integer")
         chosen = options.pop("optimizer", base)
         if not isinstance(chosen, Optimizer):
             raise here(
@@ -242,8 +239,6 @@ def _groups(base: Any, *groups: Any) -> Optimizer:
                 selector,
                 None if frozen else chosen.with_values(options),
                 frozen,
-                every,
-                None,
                 current_origin(),
             )
         )

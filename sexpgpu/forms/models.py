@@ -76,7 +76,7 @@ class Buffer(Parameter):
     kind = "buffer"
 
     def current_tensor(self, trace: Trace) -> Tensor:
-        written = trace.buffers.get(self.path)
+        written = trace.buffers.get(self.path or "")
         return super().current_tensor(trace) if written is None else written
 
     def assign(self, value: Any) -> Any:
@@ -92,7 +92,7 @@ class Buffer(Parameter):
                 codes.E_PARAM_004,
                 f"the buffer {self.name} holds {old.type}; its new value is {shown}",
             )
-        trace.buffers[self.path] = new
+        trace.buffers[self.path or ""] = new
         trace.written[self.path or ""] = new.origin
         return value
 

@@ -82,7 +82,7 @@ class Optimizer(Foreign):
 class GroupForm:
     """An exception of optimizer-groups. `optimizer` is None for a frozen group."""
 
-    __slots__ = ("clip_norm", "every", "frozen", "name", "optimizer", "origin", "selector")
+    __slots__ = ("frozen", "name", "optimizer", "origin", "selector")
 
     def __init__(
         self,
@@ -90,16 +90,12 @@ class GroupForm:
         selector: Any,
         optimizer: Optimizer | None,
         frozen: bool,
-        every: int,
-        clip_norm: float | None,
         origin: Origin,
     ) -> None:
         self.name = name
         self.selector = selector
         self.optimizer = optimizer
         self.frozen = frozen
-        self.every = every
-        self.clip_norm = clip_norm
         self.origin = origin
 
 

@@ -44,9 +44,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Record):
         return value.to_json()
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+        return [_plain(v) for v in items]
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        table: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return {k: _plain(v) for k, v in table.items()}
     return value
 
 
@@ -173,9 +175,11 @@ class Evaluation(Record):
 
 
 class Metric(Record):
-    """How a graph's metric is reduced: mean sum max min last rms."""
+    """How a graph's metric is reduced: mean sum max min last rms; `finish` names a graph
+    `finish/ID` that takes the reduced `value` to the reported one (None: it is reported as is)."""
 
-    __slots__ = ("name", "reduce")
+    __slots__ = ("finish", "name", "reduce")
+    finish: str | None
     name: str
     reduce: str
 

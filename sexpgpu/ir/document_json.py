@@ -174,7 +174,7 @@ def record(kind: type[Record], data: Any, where: str) -> Any:
 def value(kind: Any, data: Any, where: str) -> Any:
     """A value of a kind of `ir/schema.py`; E-IR-003 otherwise."""
     if isinstance(kind, list):
-        (item,) = kind
+        item: Any = kind[0]  # pyright: ignore[reportUnknownVariableType]
         return [value(item, row, f"{where}/{i}") for i, row in enumerate(expect(data, list, where))]
     if isinstance(kind, tuple):
         return None if data is None else value(kind[1], data, where)
@@ -236,11 +236,23 @@ def _object(data: Any, where: str) -> Any:
     return expect(data, dict, where)
 
 
+def _string(data: Any, where: str) -> str:
+    return expect(data, str, where)
+
+
+def _count(data: Any, where: str) -> int:
+    return _integer(data, where, 1)
+
+
+def _boolean(data: Any, where: str) -> bool:
+    return expect(data, bool, where)
+
+
 _WORDS: dict[str, Any] = {
-    "string": lambda data, where: expect(data, str, where),
+    "string": _string,
     "integer": _integer,
-    "count": lambda data, where: _integer(data, where, 1),
-    "boolean": lambda data, where: expect(data, bool, where),
+    "count": _count,
+    "boolean": _boolean,
     "number": _number,
     "data": _object,
     "shape": _shape,
@@ -332,3 +344,5 @@ def check_references(document: Document) -> None:
         for metric in listed:
             output(name, f"metric/{metric.name}/value", "metrics")
             output(name, f"metric/{metric.name}/weight", "metrics")
+            if metric.finish is not None:
+                output(metric.finish, "value", f"the metric {metric.name}")

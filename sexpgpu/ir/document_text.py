@@ -50,13 +50,11 @@ def _text(value: Any, indent: str) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, list):
-        items: list[str] = [_text(v, indent + "  ") for v in value]  # pyright: ignore[reportUnknownVariableType]
-        return _wrapped("list", items, indent)
+        rows: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return _wrapped("list", [_text(v, indent + "  ") for v in rows], indent)
     if isinstance(value, dict):
-        pairs: list[str] = [
-            f"{quoted(k)} {_text(v, indent + '  ')}"
-            for k, v in sorted(value.items())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        ]
+        table: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+        pairs = [f"{quoted(k)} {_text(v, indent + '  ')}" for k, v in sorted(table.items())]
         return _wrapped("object", pairs, indent)
     return repr(value)
 
@@ -107,7 +105,7 @@ def _data(token: Any, reader: TextReader, parser: GraphParser) -> Any:
             keys = token[1::2]
             if all(type(k) is Quoted for k in keys):
                 return {
-                    str(k): _data(v, reader, parser)
-                    for k, v in zip(keys, token[2::2], strict=True)
+                    str(k): _data(v, reader, parser) for k, v in zip(keys, token[2::2], strict=True)
                 }
-    reader.refuse(getattr(token, "at", 0), 'wanted a value, (list …) or (object "key" value …)')
+    wanted = 'wanted a value, (list …) or (object "key" value …)'
+    return reader.refuse(getattr(token, "at", 0), wanted)

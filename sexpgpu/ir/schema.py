@@ -46,7 +46,7 @@ RECORDS: dict[type[ir.Record], dict[str, Any]] = {
         "at_start": BOOL, "at_end": BOOL, "graph": STRING, "rest": optional(STRING),
         "rest_batch": INT,
     },
-    ir.Metric: {"name": STRING, "reduce": "reduction"},
+    ir.Metric: {"finish": optional(STRING), "name": STRING, "reduce": "reduction"},
     ir.Checkpointing: {
         "every": optional(COUNT), "keep": optional(COUNT), "keep_every": optional(COUNT),
         "best": optional("pair of strings"),

@@ -15,8 +15,8 @@ FILES = sorted(EXAMPLES.glob("*.sx"))
 
 SMALL: dict[str, dict[str, Any]] = {
     "digits": {"width": 16, "steps": 6},
-    "digits-conv": {"channels": 4, "steps": 6},
-    "gpt-char": {"layers": 2, "heads": 2, "width": 16, "context": 16, "batch": 4, "steps": 6},
+    "digits-conv": {"channels": 2, "steps": 6},
+    "gpt-char": {"layers": 1, "heads": 2, "width": 8, "context": 8, "batch": 2, "steps": 6},
     "line": {},
 }
 
@@ -43,6 +43,18 @@ def test_both_backends_agree(path: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(a, b, rtol=1e-4)
     for name, value in runs[0].parameters.items():
         np.testing.assert_allclose(value, runs[1].parameters[name], rtol=1e-3, atol=1e-4)
+
+
+def test_both_backends_agree_in_bf16(tmp_path: Path) -> None:
+    """A rounding of the other kind here and there, but the same computation."""
+    experiment = sx.compile(
+        EXAMPLES / "gpt-char.sx", knobs={**SMALL["gpt-char"], "precision": ":bf16", "drop": 0.0}
+    )
+    a, b = (
+        experiment.run(runs=str(tmp_path / device), device=device).metrics["eval/valid/loss"].values
+        for device in ("cpu", "interp")
+    )
+    np.testing.assert_allclose(a, b, rtol=2e-3)
 
 
 def test_line_is_found(tmp_path: Path) -> None:

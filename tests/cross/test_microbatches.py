@@ -108,3 +108,21 @@ def test_what_mixes_examples_is_named_with_its_line() -> None:
     found = sx.compile_text(text, knobs={"parts": 2}).diagnostics
     assert [d.code.id for d in found] == ["W-RUN-002"]
     assert "(- h (mean h" in found[0].span.text
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_metric_is_finished_after_it_is_reduced(parts: int, tmp_path: Path) -> None:
+    """Perplexity is the exponential of the mean over all tokens, not a mean of exponentials."""
+    extra = "(metric :scale (mean (square h)){}) (metric :largest"
+    finished, plain = (
+        run_once(
+            LAWS.replace("(metric :largest", extra.format(end)), tmp_path / f"{i}", "interp",
+            parts=parts,
+        )
+        for i, end in enumerate((" :finish #'exp", ""))
+    )  # fmt: skip
+    np.testing.assert_allclose(
+        finished.metrics["train/scale"].values,
+        np.exp(plain.metrics["train/scale"].values),
+        rtol=1e-6,
+    )

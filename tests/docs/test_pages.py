@@ -249,3 +249,10 @@ def test_example_first(page: Path) -> None:
         head = text.split("\n## ")[0]
         assert "```" in head, "no example before the first section"
         assert "\nRelated: " in text
+
+
+@pytest.mark.parametrize("module", ["prelude.sx", "sexpgpu/nn.sx", "sexpgpu/optim.sx"])
+def test_every_standard_definition_says_what_it_is(module: str) -> None:
+    found = generate.definitions(generate.STDLIB / module)
+    assert len(found) >= 10
+    assert not [definition.name for definition in found if not definition.doc]

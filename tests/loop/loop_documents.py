@@ -247,7 +247,7 @@ def make(
     ]
     if rest:
         graphs.append(eval_graph("eval/valid/rest", rest))
-    mean = ir.Metric(name="loss", reduce="mean")
+    mean = ir.Metric(finish=None, name="loss", reduce="mean")
 
     def parameter(path: str, shape: tuple[int, ...], init: str) -> ir.Parameter:
         return ir.Parameter(
@@ -302,12 +302,13 @@ def make(
         ] if valid else [],
         metrics={
             "train/only": [
-                ir.Metric(name="bias", reduce="mean"), ir.Metric(name="largest", reduce="max"),
+                ir.Metric(finish=None, name="bias", reduce="mean"),
+                ir.Metric(finish=None, name="largest", reduce="max"),
             ],
             "eval/valid": [mean],
             "eval/valid/rest": [mean],
-            "update/0": [ir.Metric(name="size", reduce="mean")],
-            "update/1": [ir.Metric(name="size", reduce="mean")],
+            "update/0": [ir.Metric(finish=None, name="size", reduce="mean")],
+            "update/1": [ir.Metric(finish=None, name="size", reduce="mean")],
         },
         terms={"train/only": ["objective"]},
         counters=["records"],

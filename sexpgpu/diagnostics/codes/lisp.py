@@ -295,8 +295,8 @@ E_LIMIT_007 = code(
 E_LIMIT_008 = code(
     "E-LIMIT-008",
     title="a graph with too many nodes",
-    explain="Tracing a function made more nodes than a graph may have: most likely a loop that adds "
-    "operations and does not end.",
+    explain="Tracing a function made more nodes than a graph may have: most likely a loop that "
+    "adds operations and does not end.",
     fix="mend the loop, or write it as an operation on whole tensors",
 )
 

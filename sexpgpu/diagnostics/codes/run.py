@@ -403,6 +403,13 @@ E_EVAL_032 = code(
     "records was not known then or has changed.",
     fix="compile the file where its data can be read, or choose a :batch that divides the records",
 )
+E_EVAL_033 = code(
+    "E-EVAL-033",
+    title="a prediction that the file does not define",
+    explain="Without a function predict, prediction calls the model on the first value of prepare. "
+    "A model that takes several values cannot be called so.",
+    fix="define (defun predict (model …) …)",
+)
 
 # -- what traced functions note (METRIC, and ctx and counters of RUN) ---------------------------
 

@@ -71,17 +71,16 @@ def test_values_of_another_kind_or_out_of_range(name, text):
     assert caught.value.diagnostics[0].code.id == "E-KNOB-003"
 
 
-@pytest.mark.parametrize("which", ["knob", "variant"])
-def test_unknown_names_get_the_nearest(which):
+@pytest.mark.parametrize(
+    "variants,settings,nearest", [([], [("widht", 3)], "width"), (["wied"], [], "wide")]
+)
+def test_unknown_names_get_the_nearest(variants, settings, nearest):
     declared, _ = scan(FILE)
     with pytest.raises(SxError) as caught:
-        if which == "knob":
-            select(declared, [], [("widht", 3)])
-        else:
-            select(declared, ["wied"], [])
+        select(declared, variants, settings)
     found = caught.value.diagnostics[0]
     assert found.code.id == "E-KNOB-002"
-    assert {"knob": "width", "variant": "wide"}[which] in found.fix
+    assert nearest in found.fix
 
 
 def test_seed_and_steps_override_the_run_where_no_such_knob_is():

@@ -34,7 +34,7 @@ TOO_MUCH = [
     "(princ (expt 7 (expt 10 7)))",
     "(dpb 1 (byte 1 (expt 10 12)) 0)",
     "(reduce #'* (loop for i from 1 to 200000 collect (expt 3 i)))",
-    "(let ((s (make-string-output-stream))) (loop (write-string \"0123456789abcdef\" s)))",
+    '(let ((s (make-string-output-stream))) (loop (write-string "0123456789abcdef" s)))',
 ]
 
 
