@@ -57,9 +57,10 @@ class Status:
             self._write()
 
     def last_words(self, **fields: Any) -> None:
-        """`update` from the thread that ends the process: waits for no lock."""
+        """`update` from the thread that ends the process: waits for no lock, and writes beside
+        the file that another thread may be in the middle of writing."""
         self._fields.update(fields)
-        self._write()
+        self._write("last")
 
     def close(self) -> None:
         """Stop the thread; the file keeps what `update` last said."""
@@ -72,10 +73,10 @@ class Status:
                 self._write()
             self._also()
 
-    def _write(self) -> None:
+    def _write(self, suffix: str = "tmp") -> None:
         self._fields["updated"] = now()
         text = json.dumps(plain(self._fields), indent=1, ensure_ascii=False, allow_nan=False)
-        temporary = f"{self._path}.{os.getpid()}.tmp"
+        temporary = f"{self._path}.{os.getpid()}.{suffix}"
         with contextlib.suppress(OSError):
             try:
                 with open(temporary, "w", encoding="utf-8") as file:

@@ -167,7 +167,7 @@ def variable(symbol: Symbol, scope: Scope) -> Node:
         found.used = True
         if level is not found.level:
             found.captured = True
-        return LocalRef(found)
+        return LocalRef(found, site_here())
     if type(found) is SymbolMacro:
         return analyze(found.expansion, scope)
     if symbol.constant and symbol.value is not UNBOUND:

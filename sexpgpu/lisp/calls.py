@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sexpgpu.lisp.errors import LispError, program_error, type_error, undefined_function
+from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import MV, NIL, Foreign, Function, Symbol
 
 
@@ -86,12 +87,14 @@ def values_of(items: list[Any] | tuple[Any, ...]) -> Any:
     return items[0] if len(items) == 1 else MV(items)
 
 
-def truth(value: Any) -> bool:
+def truth(value: Any, site: Site | None = None) -> bool:
     """The truth of a value in a test position; a Foreign is asked (a tensor raises)."""
     if value is NIL:
         return False
     if isinstance(value, Foreign):
+        if site is not None:
+            STATE.site = site  # the test itself, for the refusal of a tensor
         return value.lisp_truth()
     if type(value) is MV:
-        return truth(value[0]) if value else False
+        return truth(value[0], site) if value else False
     return True

@@ -31,12 +31,13 @@ class Node:
 
     def test(self, frame: Frame) -> Test:
         run = self.emit(frame)
+        site: Site | None = getattr(self, "site", None)
 
         def test(env: Any) -> bool:
             value = run(env)
             if value is NIL:
                 return False
-            return value is T or truth(value)
+            return value is T or truth(value, site)
 
         return test
 
@@ -78,13 +79,14 @@ class Constant(Node):
 
 
 class LocalRef(Node):
-    """A lexical variable."""
+    """A lexical variable. `site` is where it stands in the program, if it does."""
 
-    __slots__ = ("var",)
+    __slots__ = ("site", "var")
     multi = False
 
-    def __init__(self, var: Var) -> None:
+    def __init__(self, var: Var, site: Site | None = None) -> None:
         self.var = var
+        self.site = site
 
     def emit(self, frame: Frame) -> Run:
         var = self.var
@@ -109,13 +111,13 @@ class LocalRef(Node):
         var = self.var
         if var.depth(frame):
             return Node.test(self, frame)
-        index = var.index
+        index, site = var.index, self.site
 
         def test(env: Any) -> bool:
             value = env[index]
             if value is NIL:
                 return False
-            return value is T or truth(value)
+            return value is T or truth(value, site)
 
         return test
 
@@ -357,13 +359,15 @@ class Or(Node):
         self.multi = nodes[-1].multi
 
     def emit(self, frame: Frame) -> Run:
-        firsts = tuple(single(node, frame) for node in self.nodes[:-1])
+        firsts = tuple(
+            (single(node, frame), getattr(node, "site", None)) for node in self.nodes[:-1]
+        )
         last = self.nodes[-1].emit(frame)
 
         def run(env: Any) -> Any:
-            for first in firsts:
+            for first, site in firsts:
                 value = first(env)
-                if value is not NIL and (value is T or truth(value)):
+                if value is not NIL and (value is T or truth(value, site)):
                     return value
             return last(env)
 

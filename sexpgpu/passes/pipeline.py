@@ -30,6 +30,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("dead", lambda graph, options: dce.run(graph)),
     ("simplify", lambda graph, options: fold.run(graph)),
     ("share", lambda graph, options: cse.run(graph)),
+    ("sweep", lambda graph, options: dce.run(graph)),
     ("precision", lambda graph, options: precision.run(graph, options.precision)),
     ("simplify-casts", lambda graph, options: fold.run(graph)),
     ("share-casts", lambda graph, options: cse.run(graph)),

@@ -142,3 +142,23 @@ def test_heartbeat_is_written(tmp_path: Path) -> None:
     assert second["heartbeat"] > first["heartbeat"]
     assert lock_module.STALE == 60.0
     lock.release()
+
+
+def test_last_words_do_not_mix_with_a_write_in_progress(tmp_path: Path) -> None:
+    """A second signal ends the process while another thread is writing the status: the file that
+    it leaves is whole, whichever of the two is replaced last."""
+    status = Status(str(tmp_path), steps=3)
+    written: list[str] = []
+    plain_open = open
+
+    def slow_open(path: Any, *rest: Any, **more: Any) -> Any:
+        written.append(str(path))
+        return plain_open(path, *rest, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("builtins.open", slow_open)
+        status.update(step=1)
+        status.last_words(state="stopped")
+    status.close()
+    assert len(set(written)) == 2
+    assert read_status(str(tmp_path))["state"] == "stopped"
