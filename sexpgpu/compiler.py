@@ -32,7 +32,9 @@ from sexpgpu.source import Source
 class Compiled:
     """What compiling one file gave. `document` is None when an error was found."""
 
-    __slots__ = ("assembly", "diagnostics", "document", "module", "selection", "session", "source")
+    __slots__ = (
+        "_document", "assembly", "diagnostics", "module", "selection", "session", "source",
+    )  # fmt: skip
 
     def __init__(self, source: Source, selection: knobs.Selection, session: Session) -> None:
         self.source = source
@@ -41,7 +43,19 @@ class Compiled:
         self.module: Module | None = None
         self.assembly: Assembly | None = None
         self.diagnostics: list[Diagnostic] = []
-        self.document: Document | None = None
+        self._document: Document | None = None
+
+    @property
+    def document(self) -> Document | None:
+        """The document. Its manifest is made when it is first asked for: a check needs none."""
+        made = self._document
+        if made is not None and not made.manifest:
+            made.manifest = make_manifest(self.source, made.sources, self.selection)
+        return made
+
+    @document.setter
+    def document(self, made: Document | None) -> None:
+        self._document = made
 
     @property
     def errors(self) -> list[Diagnostic]:
@@ -49,9 +63,10 @@ class Compiled:
 
     def checked(self) -> Document:
         """The document; SxError with every diagnostic when there is none."""
-        if self.document is None:
+        document = self.document
+        if document is None:
             raise SxError(*self.diagnostics)
-        return self.document
+        return document
 
 
 def read_source(path: str) -> Source:
@@ -196,8 +211,7 @@ def _compile(compiled: Compiled, experiment: Experiment) -> None:
     assembly = compiled.assembly = Assembly(
         experiment, lambda name: session.function(loaded.module, name)
     )
-    manifest = make_manifest(source, session.sources, experiment.selection)
-    assembly.assemble(manifest, list(session.sources))
+    assembly.assemble(list(session.sources))
     compiled.diagnostics.extend(assembly.diagnostics)
     compiled.diagnostics.extend(session.diagnostics)
     compiled.document = assembly.document

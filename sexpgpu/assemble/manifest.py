@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from hashlib import sha256
-from importlib.resources import files
 from typing import Any
 
 from sexpgpu import __version__
 from sexpgpu.forms.knobs import Selection
 from sexpgpu.source import Source
+
+# Not importlib.resources: importing that costs more than reading the files.
+STDLIB = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "stdlib")
 
 
 def make_manifest(entry: Source, sources: Sequence[Source], selection: Selection) -> dict[str, Any]:
@@ -26,10 +28,12 @@ def make_manifest(entry: Source, sources: Sequence[Source], selection: Selection
 
 def standard_library_hash() -> str:
     """SHA-256 over the texts of the prelude and the standard modules, in order of their names."""
+    from hashlib import sha256
+
     digest = sha256()
-    root = files("sexpgpu") / "stdlib"
     for name in ("prelude.sx", "sexpgpu/nn.sx", "sexpgpu/optim.sx"):
-        text = (root / name).read_bytes()
+        with open(os.path.join(STDLIB, *name.split("/")), "rb") as file:
+            text = file.read()
         digest.update(f"{name} {len(text)}\n".encode())
         digest.update(text)
     return digest.hexdigest()

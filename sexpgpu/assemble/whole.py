@@ -103,8 +103,8 @@ class Assembly:
 
     # -- the parts ---------------------------------------------------------------------------
 
-    def assemble(self, manifest: dict[str, Any], sources: list[Any]) -> None:
-        """Trace everything; sets `document` when nothing failed."""
+    def assemble(self, sources: list[Any]) -> None:
+        """Trace everything; sets `document` (its manifest still empty) when nothing failed."""
         parts = self.contract()
         if parts is None:
             return
@@ -155,7 +155,7 @@ class Assembly:
             return
         run.run.evaluations = [e.name for e in evaluations]
         self.document = ir.Document(
-            manifest=manifest,
+            manifest={},
             sources=sources,
             run=run.run,
             loaders=[f.loader for f in self.experiment.loaders.values()],

@@ -3,6 +3,7 @@ into the documented exit code. Knows no verb's work; imports click and nothing h
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -71,6 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
+    if arguments is None:
+        # Compiling allocates much and drops little; `run` turns collection on again to train.
+        gc.disable()
     given = list(sys.argv[1:] if arguments is None else arguments)
     words, traceback = without_traceback(given)
     try:

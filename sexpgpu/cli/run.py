@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -123,6 +124,8 @@ def command(
     output.show(warnings)
     from sexpgpu.loop.run import RunOptions, execute
 
+    gc.freeze()  # what the compiler made lives to the end
+    gc.enable()
     heard: set[str] = set()
 
     def hear(event: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ the parts, every graph's types. Given the ops' inference, so that this package n
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import sha256
 from typing import Any
 
 from sexpgpu.diagnostics.codes.tensor import E_IR_001, E_IR_003, E_IR_004
@@ -76,6 +75,8 @@ def document_text(document: Document) -> str:
 def document_hash(document: Document) -> str:
     """SHA-256 in hex of what the document computes: spans, sources, the manifest and the folder
     of the file are left out, so that comments and formatting do not change it."""
+    from hashlib import sha256
+
     data = _plain_parts(document)
     for loader in data["loaders"]:
         for stage in loader["stages"]:

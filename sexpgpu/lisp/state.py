@@ -27,7 +27,7 @@ class Site:
     use) pairs, innermost first.
     """
 
-    __slots__ = ("expansions", "place")
+    __slots__ = ("_span", "expansions", "place")
 
     def __init__(
         self,
@@ -36,12 +36,15 @@ class Site:
     ) -> None:
         self.place = place
         self.expansions = expansions
+        self._span: Span | None = None
 
     @property
     def span(self) -> Span | None:
-        """The span of the form."""
-        place = self.place
-        return Span(place[0], place[1], place[2]) if place is not None else None
+        """The span of the form, made when it is first asked for."""
+        span, place = self._span, self.place
+        if span is None and place is not None:
+            span = self._span = Span(place[0], place[1], place[2])
+        return span
 
 
 NO_SITE = Site(None)
