@@ -34,14 +34,17 @@ _RESERVE = ".reserve"
 _RESERVE_BYTES = 1 << 16
 
 
-def slug_of(name: str, selection: Mapping[str, Any], ir_hash: str) -> str:
+def slug_of(name: str, selection: Mapping[str, Any], ir_hash: str, steps: int | None = None) -> str:
     """`digits-wide-lr=0.003-1f0c22aa`: the run's name, variants, the knobs that --set, a sweep or
-    the API set, and 8 hex digits of the IR's hash, escaped for file systems."""
+    the API set, the steps where they are not the file's, and 8 hex digits of the IR's hash,
+    escaped for file systems."""
     parts = [name, *selection.get("variants", [])]
     for knob, entry in selection.get("knobs", {}).items():
         if entry["source"] != "default" and not entry["source"].startswith("variant"):
             parts.append(f"{knob}={_shown(entry['value'])}")
     parts.extend(f"{name}={value}" for name, value in selection.get("overrides", {}).items())
+    if steps is not None:
+        parts.append(f"steps={steps}")
     return shortened("-".join(escaped(part) for part in parts), f"-{ir_hash[:8]}")
 
 

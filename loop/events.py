@@ -51,12 +51,23 @@ def as_line(record: Mapping[str, Any]) -> str:
     return json.dumps(plain(record), ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def _record(line: bytes) -> dict[str, Any] | None:
+    """The record of a line; None for a line that is none (the file was damaged or edited)."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "seq" in found and "kind" in found else None
+
+
 def read_events(path: str) -> Iterator[dict[str, Any]]:
-    """The records of an events file; a half line at its end is ignored."""
+    """The records of an events file; a half line at its end is ignored, and so is a line that is
+    no record."""
     with open(path, "rb") as file:
         for line in file:
-            if line.endswith(b"\n"):
-                yield json.loads(line)
+            record = _record(line) if line.endswith(b"\n") else None
+            if record is not None:
+                yield record
 
 
 def annotate(directory: str, text: str, step: int | None = None) -> dict[str, Any]:
@@ -153,9 +164,8 @@ class EventLog:
                     os.fsync(file.fileno())
             os.ftruncate(self._fd, offset)
             self._size, self._seq = offset, seq
-            cut = [
-                json.loads(line) for line in tail.splitlines(keepends=True) if line.endswith(b"\n")
-            ]
+            whole = tail[: tail.rfind(b"\n") + 1]
+            cut = [record for line in whole.splitlines() if (record := _record(line)) is not None]
             for record in cut:
                 if record["kind"] == "annotation":
                     self._write({**record, "seq": self._seq})
@@ -192,7 +202,9 @@ class EventLog:
         tail = self._read(self._size, size)
         whole = tail[: tail.rfind(b"\n") + 1]
         for line in whole.splitlines():
-            self._seq = json.loads(line)["seq"] + 1
+            record = _record(line)
+            if record is not None:
+                self._seq = record["seq"] + 1
         self._size += len(whole)
         if len(whole) < len(tail):
             os.ftruncate(self._fd, self._size)

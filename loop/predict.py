@@ -31,6 +31,12 @@ def predict(
             "the file has no way to predict: its model takes several values",
             fix="define (defun predict (model …) …) in the file",
         )
+    if "predict" not in document.graphs:
+        raise failure(
+            codes.E_RUN_001,
+            "the experiment has no prediction: its model takes several values",
+            fix="define (predict model …) in the file",
+        )
     graph = document.graphs["predict"]
     wanted = {
         n.removeprefix("batch/"): v.type for n, v in graph.inputs.items() if n.startswith("batch/")
@@ -47,19 +53,37 @@ def predict(
     for name, type in wanted.items():
         if name not in fields:
             raise failure(codes.E_DATA_002, f"predict needs the field {name}")
-        array = np.asarray(fields[name]).astype(NUMPY[type.dtype])
-        if array.shape[1:] != type.shape[1:]:
-            raise failure(
-                codes.E_DATA_003,
-                f"predict: a record of {name} has the shape {type.shape[1:]}, "
-                f"not {array.shape[1:]}",
-            )
-        arrays[name] = array
+        arrays[name] = _records(name, fields[name], type.shape[1:], NUMPY[type.dtype])
     counts = {len(a) for a in arrays.values()}
     if len(counts) > 1:
         raise failure(codes.E_DATA_003, "predict: the fields have different numbers of records")
     extent = next((t.shape[0] for t in wanted.values()), 1)
+    if counts == {0}:
+        raise failure(codes.E_DATA_004, "predict: there are no records")
     return _outputs(document, parameters, arrays, next(iter(counts), 0), extent, device)
+
+
+def _records(name: str, given: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """The records of a field in its dtype; E-DATA-003 for values that it cannot hold."""
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        raise failure(codes.E_DATA_003, f"predict: the records of {name} differ in shape") from None
+    if found.shape[1:] != shape or not found.shape:
+        raise failure(
+            codes.E_DATA_003,
+            f"predict: {name} is an array [records{''.join(f', {n}' for n in shape)}], "
+            f"not of shape {found.shape}",
+        )
+    kinds = "biuf" if dtype.kind not in "biu" else "biu"
+    if found.size and found.dtype.kind not in kinds and found.dtype != NUMPY["bf16"]:
+        raise failure(codes.E_DATA_003, f"predict: {name} is {dtype}, which {found.dtype} is not")
+    with np.errstate(over="ignore"):
+        array = found.astype(dtype)
+    if dtype.kind in "biu" and not np.array_equal(array, found):
+        bad = found[array != found].flat[0]
+        raise failure(codes.E_DATA_003, f"predict: {bad} of {name} does not fit {dtype}")
+    return array
 
 
 def _outputs(

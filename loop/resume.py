@@ -64,6 +64,13 @@ def find_start(
         if not directory.has_run(own) and not chosen_slug:
             at = directory.newest_of_same_name(runs, name, variants, slug) or own
         path, warnings = checkpoint.newest_whole(at)
+        if path is None and any(f.sealed and not f.bad for f in checkpoint.list_checkpoints(at)):
+            raise failure(
+                codes.E_CKPT_002,
+                f"every checkpoint of {at} is damaged",
+                *(w.headline for w in warnings),
+                fix="put back a copy of one, or start over by `--fresh`",
+            )
         if path is None:
             warnings.append(warning(codes.W_CKPT_002, f"no checkpoint in {at}: starting at step 0"))
             return Start(own, None, False, warnings)

@@ -148,6 +148,14 @@ def _check(document: Document, options: RunOptions) -> None:
             "--fresh and --resume contradict each other",
             fix="--fresh starts again from step 0; --resume goes on",
         )
+    if "://" in options.runs or not options.runs:
+        raise failure(
+            codes.E_RUN_033,
+            f"runs cannot be kept at {options.runs!r}: run directories are local folders"
+            if options.runs
+            else "the folder of runs has an empty name",
+            fix="give a local folder, such as runs",
+        )
     if options.slug is not None:
         from sexpgpu.loop.directory import checked_slug
 

@@ -112,11 +112,13 @@ class Session:
 
     def _find_start(self) -> resume.Start:
         options, selection = self.options, self.document.manifest.get("selection", {})
-        slug = options.slug or directory.slug_of(self.document.run.name, selection, self._ir_hash)
+        run = self.document.run
+        other_steps = options.steps if options.steps != run.steps else None
+        slug = options.slug or directory.slug_of(run.name, selection, self._ir_hash, other_steps)
         start = resume.find_start(
             options.runs,
             slug,
-            self.document.run.name,
+            run.name,
             selection.get("variants", []),
             options.resume,
             options.slug is not None,
@@ -132,8 +134,9 @@ class Session:
             return False
         if self.options.resume != "latest" or before.get("ir") != self._ir_hash:
             return False
-        if self.options.steps is not None and self.options.steps != before.get("steps"):
-            return False
+        wanted = self.options.steps or self.document.run.steps
+        if wanted is not None and wanted != before.get("steps"):
+            return False  # it was cut short, or is to be longer now
         tensors, meta = checkpoint.load(start.path)
         if meta["step"] != before["step"]:  # the last one is damaged: go on from an earlier one
             return False

@@ -92,6 +92,7 @@ def read_status(directory: str) -> dict[str, Any] | None:
     """The status of a run directory; None when there is none."""
     try:
         with open(os.path.join(directory, FILE), encoding="utf-8") as file:
-            return json.load(file)
-    except FileNotFoundError:
+            found = json.load(file)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # none, or a damaged one
         return None
+    return found if isinstance(found, dict) else None

@@ -54,6 +54,7 @@ class Experiment:
     """A compiled run file: immutable, ready to run."""
 
     def __init__(self, compiled: Compiled) -> None:
+        print(compiled.output, end="")  # what the file printed while it was compiled
         self._compiled = compiled
         self._document = compiled.document
         if self._document is None:
@@ -109,14 +110,18 @@ class Experiment:
         device: str = "auto",
         resume: str | int | None = None,
         fresh: bool = False,
+        allow_change: bool = False,
+        time_limit: float | None = None,
         quiet: bool = True,
         on_event: Callable[[dict[str, Any]], None] | None = None,
     ) -> Run:
         """Train. `runs` is the folder of run directories, `slug` the name of this run's.
 
-        `resume`: "latest", a step, or the path of a run or checkpoint; `fresh`: replace a run that
-        exists; `on_event` is called with each event (docs/events.md). Raises RunError when the run
-        fails; a run stopped by a signal or limit is given back with `state` "stopped"."""
+        `resume`: "latest", a step, or the path of a run or checkpoint; `allow_change`: also when
+        the experiment differs in anything but parameters' shapes; `fresh`: replace a run that
+        exists; `time_limit`: seconds after which to stop, checkpointed; `on_event` is called with
+        each event (docs/events.md). Raises RunError when the run fails; a run stopped by a signal
+        or a limit is given back with `state` "stopped"."""
         from sexpgpu.ir.document_json import document_hash, document_text
         from sexpgpu.loop.run import RunOptions, execute
 
@@ -129,6 +134,8 @@ class Experiment:
                 slug=slug,
                 resume=None if resume is None else str(resume),
                 fresh=fresh,
+                allow_change=allow_change,
+                time_limit=time_limit,
                 quiet=quiet,
                 on_event=on_event,
                 handle_signals=_in_main_thread(),
@@ -161,7 +168,7 @@ class Series(NamedTuple):
 
 
 class Run:
-    """A run: its events, metrics and parameters."""
+    """A run: its events, metrics and parameters, as they stood when it ended."""
 
     def __init__(
         self,
@@ -176,15 +183,8 @@ class Run:
         self.parameters = dict(parameters)
         self._document = document
         self._device = device
-
-    @property
-    def events(self) -> list[dict[str, Any]]:
+        self.events = _events(directory)
         """Every event of `events.jsonl`, in order."""
-        from sexpgpu.loop.events import read_events
-
-        if self.directory is None:
-            return []
-        return list(read_events(os.path.join(self.directory, "events.jsonl")))
 
     @property
     def metrics(self) -> dict[str, Series]:
@@ -204,10 +204,13 @@ class Run:
     def predict(self, **fields: Any) -> Any:
         """The contract function `predict` (default: the model on prepare's first value) on
         records: each keyword is a field of the training loader, an array [records, …]. Gives an
-        array [records, …], or a tuple of them."""
+        array [records, …], or a tuple of them. RunError for records that do not fit."""
         from sexpgpu.loop.predict import predict
 
-        return predict(self._document, self.parameters, fields, self._device)
+        try:
+            return predict(self._document, self.parameters, fields, self._device)
+        except SxError as error:
+            raise RunError(self, error.diagnostics) from None
 
     def __repr__(self) -> str:
         return f"<run {self.directory}: {self.state}>"
@@ -293,7 +296,7 @@ def evaluate(text: str) -> Any:
         values = [_python(v) for v in session.evaluate(text, _scratch())]
         return values[0] if len(values) == 1 else tuple(values)
 
-    return _compiling(work)
+    return _compiling(lambda: session.run(work))  # printing counts too: a list may be circular
 
 
 def _scratch() -> Module:
@@ -314,6 +317,13 @@ def _python(value: Any) -> Any:
     if is_literal(value) and not is_keyword(value):
         return plain(value)
     return prin1_text(value)
+
+
+def _events(directory: str | None) -> list[dict[str, Any]]:
+    from sexpgpu.loop.events import read_events
+
+    path = os.path.join(directory or "", "events.jsonl")
+    return list(read_events(path)) if directory is not None and os.path.exists(path) else []
 
 
 def _in_main_thread() -> bool:

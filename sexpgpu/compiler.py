@@ -14,6 +14,7 @@ from typing import Any
 
 from sexpgpu.assemble.manifest import make_manifest
 from sexpgpu.assemble.whole import Assembly
+from sexpgpu.diagnostics.codes import lisp as lisp_codes
 from sexpgpu.diagnostics.codes import read as read_codes
 from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.codes import system as store
@@ -22,6 +23,7 @@ from sexpgpu.forms import knobs
 from sexpgpu.forms.experiment import Experiment, declaring
 from sexpgpu.ir.document import Document
 from sexpgpu.lisp import world
+from sexpgpu.lisp.deep import alone
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.state import STATE, Limits
 from sexpgpu.lisp.values import CL, NIL, PRELUDE, TENSOR, Module, String, T, keyword, lisp_list
@@ -30,10 +32,12 @@ from sexpgpu.source import Source
 
 
 class Compiled:
-    """What compiling one file gave. `document` is None when an error was found."""
+    """What compiling one file gave. `document` is None when an error was found; `output` is what
+    the file printed on the way."""
 
     __slots__ = (
-        "_document", "assembly", "diagnostics", "module", "selection", "session", "source",
+        "_document", "assembly", "diagnostics", "module", "output", "selection", "session",
+        "source",
     )  # fmt: skip
 
     def __init__(self, source: Source, selection: knobs.Selection, session: Session) -> None:
@@ -43,6 +47,7 @@ class Compiled:
         self.module: Module | None = None
         self.assembly: Assembly | None = None
         self.diagnostics: list[Diagnostic] = []
+        self.output = ""
         self._document: Document | None = None
 
     @property
@@ -154,6 +159,11 @@ def lisp_value(value: Any) -> Any:
     if isinstance(value, list | tuple):
         items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
         return lisp_list([lisp_value(v) for v in items])
+    item = getattr(value, "item", None)
+    if item is not None and getattr(value, "shape", None) == ():
+        return lisp_value(item())  # a scalar of NumPy
+    if not isinstance(value, int | float):
+        raise TypeError(f"a knob takes a number, text, bool, None or a list of those: {value!r}")
     return value
 
 
@@ -167,7 +177,18 @@ def compile_source(
 ) -> Compiled:
     """Compile a text. `base` is the folder that relative data paths start from; `settings` are
     (knob, Lisp value). Raises SxError only for a selection that cannot be applied; everything else
-    that is wrong is in `.diagnostics`."""
+    that is wrong is in `.diagnostics`. One thread compiles at a time."""
+    with alone():
+        return _compile_alone(source, base, variants, settings, limits)
+
+
+def _compile_alone(
+    source: Source,
+    base: str,
+    variants: Sequence[str],
+    settings: Sequence[tuple[str, Any]],
+    limits: Limits | None,
+) -> Compiled:
     declared, problems = declarations(source)
     if problems:
         selection = knobs.Selection(declared)
@@ -181,7 +202,7 @@ def compile_source(
     compiled = Compiled(source, selection, session)
     experiment = Experiment(base, selection, session)
     with declaring(experiment), _without_collection():
-        session.run(lambda: _compile(compiled, experiment))
+        session.run(lambda: _compile_and_listen(compiled, experiment))
     compiled.diagnostics = _unique([*problems, *compiled.diagnostics])
     if compiled.errors:
         compiled.document = None
@@ -198,6 +219,13 @@ def _without_collection() -> Generator[None]:
     finally:
         if was:
             gc.enable()
+
+
+def _compile_and_listen(compiled: Compiled, experiment: Experiment) -> None:
+    try:
+        _compile(compiled, experiment)
+    finally:
+        compiled.output = STATE.output.take()
 
 
 def _compile(compiled: Compiled, experiment: Experiment) -> None:
@@ -218,10 +246,14 @@ def _compile(compiled: Compiled, experiment: Experiment) -> None:
 
 
 def _unique(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
-    """Each finding once, in order of place within the order of discovery."""
+    """Each finding once, in order of place within the order of discovery: the warning that a call
+    names no function is no news beside the error that it raised."""
+    undefined = [d.span for d in diagnostics if d.code is lisp_codes.E_NAME_002]
     seen: set[Any] = set()
     kept: list[Diagnostic] = []
     for diagnostic in diagnostics:
+        if diagnostic.code is lisp_codes.W_NAME_002 and diagnostic.span in undefined:
+            continue
         key = (diagnostic.code.id, diagnostic.headline, diagnostic.span)
         if key not in seen:
             seen.add(key)

@@ -124,7 +124,7 @@ class TracedFunction:
     def _results(self, trace: Trace, values: list[Value]) -> list[Value]:
         tensors = [Tensor(v, trace, NOWHERE) for v in values]
         results: list[Value] = []
-        for value in call_all(self._function, *tensors):
+        for value in call_all(self._function, *tensors, what="the arrays"):
             if isinstance(value, Tensor | TensorSource):
                 results.append(resolve(value).value)
             elif isinstance(value, int | float):
@@ -189,7 +189,10 @@ class TracedFunction:
             given["rng/key"] = np.asarray(fold(domain(seed, "trai"), step), np.uint32)
         if "rng/offset" in graph.inputs:
             given["rng/offset"] = np.uint32(0)
-        backend = open_backend(self._device)
+        try:
+            backend = open_backend(self._device)
+        except SxError as error:
+            raise _as_compile_error(error) from None
         run = self._compiled.get(id(graph))
         if run is None:
 
@@ -226,12 +229,18 @@ def _array(value: Any) -> Any:
     import numpy as np
 
     if hasattr(value, "dtype"):
-        return np.asarray(value)
-    made = np.asarray(value)
+        given = np.asarray(value)
+        return given.astype(given.dtype.newbyteorder("="), copy=False)
+    try:
+        made = np.asarray(value)
+    except ValueError:
+        told = "the lists of an argument differ in length: they are no array"
+        raise _as_compile_error(SxError(Diagnostic(tensor_codes.E_DTYPE_001, told))) from None
     if made.dtype == np.float64:
         return made.astype(np.float32)  # Python's own numbers: the product's default float
     if made.dtype == np.int64:
-        return made.astype(np.int32)
+        narrow = made.astype(np.int32)
+        return narrow if np.array_equal(narrow, made) else made
     return made
 
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
+from sexpgpu.forms.callbacks import call_given
 from sexpgpu.ir.graph import Value
 from sexpgpu.ir.types import FLOATS
-from sexpgpu.lisp.calls import call_values, values_list
+from sexpgpu.lisp.calls import values_list
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.values import NIL, Function
 from sexpgpu.trace.context import Trace
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 
 
-def call_all(function: Function, *arguments: Any) -> list[Any]:
-    """All the values of a call."""
-    return values_list(call_values(function, *arguments))
+def call_all(function: Function, *arguments: Any, what: str) -> list[Any]:
+    """All the values of a call; `what` names the arguments."""
+    return values_list(call_given(function, arguments, what))
+
+
+def model_and(arguments: list[Any]) -> str:
+    """The arguments of objective, evaluate and predict, in words."""
+    count = len(arguments)
+    return f"the model and the {count} value{'' if count == 1 else 's'} of prepare"
 
 
 def bad_result(function: Function, what: str, got: Any) -> SxError:
@@ -34,7 +42,7 @@ def bad_result(function: Function, what: str, got: Any) -> SxError:
 
 def scalar_f32(trace: Trace, function: Function, value: Any, what: str) -> Value:
     """A scalar float tensor (or a number) as an f32 value; otherwise E-RUN-008."""
-    if isinstance(value, int | float):
+    if isinstance(value, int | float | Fraction):
         return trace.full(float(value), (), "f32")
     if not isinstance(value, Tensor | TensorSource):
         raise bad_result(function, what, value)
@@ -57,8 +65,13 @@ def mean_and_weight(trace: Trace, function: Function, values: list[Any]) -> tupl
     """The mean and the weight (default: the number of examples) that a loss returned, f32."""
     if not values or values[0] is NIL:
         raise bad_result(function, "a scalar float tensor", NIL)
-    mean = scalar_f32(trace, function, values[0], "a scalar float tensor, the mean over examples,")
+    what = "a scalar float tensor, the mean over examples,"
+    if isinstance(values[0], Tensor | TensorSource) and not is_scalar_float(values[0]):
+        raise bad_result(function, what, resolve(values[0]))
+    mean = scalar_f32(trace, function, values[0], what)
     if len(values) > 1 and values[1] is not NIL:
+        if isinstance(values[1], int | float | Fraction) and values[1] < 0:
+            raise bad_result(function, "(values mean weight), a weight from 0 up,", values[1])
         weight = scalar_f32(trace, function, values[1], "(values mean weight), a scalar weight,")
     else:
         weight = trace.full(float(trace.batch or 1), (), "f32")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from sexpgpu.assemble.calling import (
+    bad_result,
     call_all,
     is_scalar_float,
     mean_and_weight,
+    model_and,
     scalar_f32,
 )
 from sexpgpu.assemble.context import TRAIN
@@ -40,7 +42,8 @@ def trace_evaluation(
     outputs: dict[str, Value] = {}
     metrics: list[Metric] = []
     with tracing(trace):
-        values = call_all(evaluate, model, *call_all(prepare, batch_of(trace, stage)))
+        arguments = call_all(prepare, batch_of(trace, stage), what="the batch")
+        values = call_all(evaluate, model, *arguments, what=model_and(arguments))
         if is_objective or (values and is_scalar_float(values[0]) and "loss" not in trace.metrics):
             mean, weight = mean_and_weight(trace, evaluate, values)
             outputs["metric/loss/value"] = trace.emit("mul", weight, mean)
@@ -52,6 +55,10 @@ def trace_evaluation(
                 outputs[f"metric/{term.name}/weight"] = term.weight
                 metrics.append(Metric(finish=None, name=term.name, reduce="mean"))
     metrics.extend(report_metrics(trace, store, outputs))
+    if not metrics:
+        value = values[0] if values else NIL
+        got = resolve(value) if isinstance(value, Tensor | TensorSource) else value
+        raise bad_result(evaluate, "a scalar float tensor, or a metric noted on the way,", got)
     return optimized(trace.finish(outputs), precision), metrics
 
 
@@ -68,9 +75,9 @@ def trace_prediction(
     trace = Trace("predict", "predict", batch=batch, training=False, context=TRAIN)
     outputs: dict[str, Value] = {}
     with tracing(trace):
-        arguments = call_all(prepare, batch_of(trace, stage))
+        arguments = call_all(prepare, batch_of(trace, stage), what="the batch")
         if predict is not None:
-            values = call_all(predict, model, *arguments)
+            values = call_all(predict, model, *arguments, what=model_and(arguments))
         else:
             function = model.lisp_function()
             assert function is not None

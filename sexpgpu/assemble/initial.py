@@ -8,6 +8,7 @@ from typing import Any
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
+from sexpgpu.forms.callbacks import call_given
 from sexpgpu.ir.graph import Graph
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lisp.calls import call as call_function
@@ -38,7 +39,7 @@ class Initializers:
                 shape = lisp_list(list(type.shape))
                 result = call_function(init, shape)
                 if isinstance(result, Function):
-                    result = call_function(result, shape)
+                    result = call_given(result, (shape,), "the shape")
             if isinstance(result, int | float | Fraction):
                 return self._fill(float(result), type)
             made = resolve(result) if isinstance(result, Tensor | TensorSource) else None

@@ -28,7 +28,7 @@ def _finish_graph(noted: Noted, store: GraphStore) -> str:
     trace = Trace("finish", "finish")
     with tracing(trace):
         given = Tensor(trace.input("value", noted.value.type), trace, noted.origin)
-        results = call_all(noted.finish, given)
+        results = call_all(noted.finish, given, what="the reduced value")
         made = results[0] if results else None
         if not isinstance(made, Tensor | TensorSource):
             raise bad_result(noted.finish, "a tensor", made)

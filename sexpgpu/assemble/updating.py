@@ -11,17 +11,18 @@ from sexpgpu.assemble.initial import Initializers
 from sexpgpu.assemble.reporting import report_metrics
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
+from sexpgpu.forms.callbacks import call_given
 from sexpgpu.forms.groups import selector_test
 from sexpgpu.forms.models import Parameter, Tree
 from sexpgpu.forms.optimizers import Optimizer, run_body
 from sexpgpu.ir.document import Group, Metric, State, Update
 from sexpgpu.ir.graph import Graph, Value
 from sexpgpu.ir.types import TensorType
-from sexpgpu.lisp.calls import call as call_function
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.values import Function
 from sexpgpu.ops import new_builder
 from sexpgpu.passes.pipeline import closed
+from sexpgpu.source import Origin
 from sexpgpu.trace.context import Trace, tracing
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 
@@ -104,13 +105,14 @@ def hyper_graph(name: str, optimizer: Optimizer) -> Graph:
 def _schedule_value(
     trace: Trace, optimizer: Optimizer, hyper: str, schedule: Function, step: Tensor
 ) -> Value:
-    result = call_function(schedule, step)
+    result = call_given(schedule, (step,), "the step")
     if isinstance(result, int | float | Fraction):
         return trace.full(float(result), (), "f32")
     made = resolve(result) if isinstance(result, Tensor | TensorSource) else None
     if made is None or made.value.shape != () or made.value.dtype == "bool":
         shown = str(made.type) if made is not None else print_value(result)
-        labels, notes = located(optimizer.origin)
+        at = schedule.origin  # None where the schedule is no function of the file
+        labels, notes = located(optimizer.origin if at is None else Origin(at))
         raise SxError(
             Diagnostic(
                 codes.E_OPT_001,

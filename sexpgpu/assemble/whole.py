@@ -18,6 +18,7 @@ from sexpgpu.forms.experiment import Experiment
 from sexpgpu.forms.models import Model, Tree
 from sexpgpu.forms.runs import RunForm
 from sexpgpu.ir import document as ir
+from sexpgpu.ir.graph import OpError
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lisp.errors import LimitError, LispError
 from sexpgpu.lisp.values import Function
@@ -50,6 +51,9 @@ class Assembly:
             self.diagnostics.extend(error.diagnostics)
         except (LispError, LimitError) as error:
             self.diagnostics.append(self.experiment.session.report(error))
+        except OpError as error:  # of a node that no operation of the file made
+            run = self.experiment.run
+            self.error(error.code, error.message, run.span if run is not None else None, error.fix)
         return None
 
     def error(self, code: Any, headline: str, span: Any = None, fix: str | None = None) -> None:
@@ -63,16 +67,20 @@ class Assembly:
         """The run, its training stage, prepare and objective; None after reporting what lacks."""
         run = self.experiment.run
         prepare, objective = self.function("prepare"), self.function("objective")
-        begun = self.experiment.begun
+        begun, failed = self.experiment.begun, self.experiment.session.has_failed
         if run is None and not any(kind == "run" for kind, _ in begun):
             self.error(codes.E_RUN_001, "the file has no defrun", fix="add (defrun name :model …)")
         for name, found in (("prepare", prepare), ("objective", objective)):
-            if found is None:
-                self.error(codes.E_RUN_001, f"the file defines no function {name}")
+            if found is None and not failed(name):
+                self.error(
+                    codes.E_RUN_001,
+                    f"the file defines no function {name}",
+                    run.span if run is not None else None,
+                )
         if run is None or prepare is None or objective is None:
             return None
         loader = self.experiment.loaders.get(run.run.train)
-        if loader is None and ("loader", run.run.train) in begun:
+        if loader is None and (("loader", run.run.train) in begun or failed(run.run.train)):
             return None  # what is wrong with it is reported already
         if loader is None:
             self.error(
@@ -137,6 +145,7 @@ class Assembly:
             self._warn_unreached(tree, training)
             self.diagnostics.extend(training.warnings)
         evaluations = self._evaluations(run, prepare, objective, store, metrics)
+        self._check_best(run, evaluations, metrics)
         predict = self.function("predict")
         eval_prepare = self.function("eval-prepare") or prepare
         # a mistake in the model would be reported again
@@ -177,7 +186,7 @@ class Assembly:
         for path, p in tree.parameters.items():
             init = self.attempt(
                 lambda p=p, path=path: inits.graph_name(
-                    path, TensorType(p.shape, p.dtype), p.init, p.origin
+                    path, TensorType(p.shape, p.kept), p.init, p.origin
                 )
             )
             made.append(
@@ -185,7 +194,7 @@ class Assembly:
                     path=path,
                     aliases=tree.aliases.get(path, []),
                     shape=p.shape,
-                    dtype=p.dtype,
+                    dtype=p.kept,
                     init=init or "",
                     trainable=p.trainable,
                     tags=list(p.tags),
@@ -310,6 +319,23 @@ class Assembly:
             rest=graph(f"eval/{form.name}/rest", rest) if rest else None,
             rest_batch=rest,
         )
+
+    def _check_best(
+        self, run: RunForm, evaluations: list[ir.Evaluation], metrics: dict[str, list[ir.Metric]]
+    ) -> None:
+        """The series that :best follows is one that a pass reports: else none is ever the best."""
+        best = run.run.checkpoint.best
+        if best is None or self.failed:
+            return
+        known = [f":eval/{e.name}/{m.name}" for e in evaluations for m in metrics[e.graph]]
+        if f":{best[1]}" not in known:
+            self.error(
+                codes.E_RUN_006,
+                f"defrun {run.run.name}: :best follows :{best[1]}, which no evaluation reports",
+                run.places.get("checkpoint") or run.span,
+                did_you_mean(f":{best[1]}", known)
+                or (f"the passes report {' '.join(known)}" if known else "declare a pass: defeval"),
+            )
 
     # -- warnings ----------------------------------------------------------------------------
 

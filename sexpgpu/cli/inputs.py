@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sexpgpu.cli.output import say
 from sexpgpu.compiler import Compiled, compile_source, read_source, read_value
 from sexpgpu.compiler import declarations as declarations_of
 from sexpgpu.diagnostics.model import SxError
@@ -70,9 +71,12 @@ def _compile(
     limits: Mapping[str, str],
 ) -> Compiled:
     settings = [(name, read_value(name, text)) for name, text in knobs.items()]
-    return compile_source(
+    compiled = compile_source(
         source, base, variants=variants, settings=settings, limits=limits_of(limits)
     )
+    if compiled.output:
+        say(compiled.output.rstrip("\n"))
+    return compiled
 
 
 def document_input(

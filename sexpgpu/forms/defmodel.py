@@ -21,6 +21,7 @@ from sexpgpu.forms.parse import (
     is_list,
     is_name,
     keyword_forms,
+    placed,
     shape_form,
     shape_of,
 )
@@ -98,7 +99,7 @@ def _clauses(at: Any, model: Symbol, kind: str, names: dict[str, Any], context: 
             )
         if not isinstance(clause.cdr, Cons):
             raise context.error(codes.E_PARAM_001, "forward: a lambda list was expected", at=clause)
-        return call(_set_forward, model, Cons(LAMBDA, clause.cdr))
+        return call(_set_forward, model, placed(Cons(LAMBDA, clause.cdr), clause))
     handler = _CLAUSES.get(head)
     if handler is None:
         return lisp_list([PROGN, clause, _clauses(at.cdr, model, kind, names, context)])
@@ -143,15 +144,18 @@ def _param_clause(clause: Any, model: Any, context: Context, rest: Callable[[], 
         )
     shape = clause.cdr.cdr.car
     keys = keyword_forms(clause.cdr.cdr.cdr, PARAM_KEYS, context, f"defparam {name.name}")
-    made = call(
-        _make_parameter,
-        model,
-        quoted(name.name),
-        shape_form(shape),
-        keys["dtype"][0] if "dtype" in keys else NIL,
-        _init_form(keys, context),
-        keys["trainable"][0] if "trainable" in keys else T,
-        keys["tags"][0] if "tags" in keys else NIL,
+    made = placed(
+        call(
+            _make_parameter,
+            model,
+            quoted(name.name),
+            shape_form(shape),
+            keys["dtype"][0] if "dtype" in keys else NIL,
+            _init_form(keys, context),
+            keys["trainable"][0] if "trainable" in keys else T,
+            keys["tags"][0] if "tags" in keys else NIL,
+        ),
+        clause,
     )
     if "when" in keys:
         made = lisp_list([IF, keys["when"][0], made, NIL])
@@ -164,7 +168,8 @@ def _init_form(keys: dict[str, tuple[Any, Any]], context: Context) -> Any:
         return NIL
     shape = context.module.intern("shape")
     ignorable = lisp_list([CL.own("declare"), lisp_list([CL.own("ignorable"), shape])])
-    return lisp_list([LAMBDA, lisp_list([shape]), ignorable, keys["init"][0]])
+    form = keys["init"][0]
+    return placed(lisp_list([LAMBDA, lisp_list([shape]), ignorable, form]), form)
 
 
 def _buffer_clause(clause: Any, model: Any, context: Context, rest: Callable[[], Any]) -> Any:
@@ -174,13 +179,16 @@ def _buffer_clause(clause: Any, model: Any, context: Context, rest: Callable[[],
             codes.E_PARAM_001, f"defbuffer {name.name}: a shape was expected", at=clause
         )
     keys = keyword_forms(clause.cdr.cdr.cdr, BUFFER_KEYS, context, f"defbuffer {name.name}")
-    made = call(
-        _make_buffer,
-        model,
-        quoted(name.name),
-        shape_form(clause.cdr.cdr.car),
-        keys["dtype"][0] if "dtype" in keys else NIL,
-        _init_form(keys, context),
+    made = placed(
+        call(
+            _make_buffer,
+            model,
+            quoted(name.name),
+            shape_form(clause.cdr.cdr.car),
+            keys["dtype"][0] if "dtype" in keys else NIL,
+            _init_form(keys, context),
+        ),
+        clause,
     )
     cell = Symbol(name.name)
     return lisp_list(
@@ -205,7 +213,7 @@ def _submodel_clause(clause: Any, model: Any, context: Context, rest: Callable[[
             codes.E_PARAM_001, f"submodel {name.name}: a form was expected", at=clause
         )
     keys = keyword_forms(clause.cdr.cdr.cdr, ("when",), context, f"submodel {name.name}")
-    made = call(_add_submodel, model, quoted(name.name), clause.cdr.cdr.car)
+    made = placed(call(_add_submodel, model, quoted(name.name), clause.cdr.cdr.car), clause)
     if "when" in keys:
         made = lisp_list([IF, keys["when"][0], made, NIL])
     return lisp_list(
@@ -258,10 +266,17 @@ def _make_parameter(
     words = python_list(tags) if is_list(tags) else [tags]
     if not all(is_keyword(w) for w in words):
         raise here(codes.E_PARAM_004, f"{what}: :tags takes keywords, not {print_value(tags)}")
+    wanted = _float_dtype(dtype, what)
+    if wanted == "f64":
+        raise here(
+            codes.E_PARAM_004,
+            f"{what}: parameters are kept and updated in f32; they cannot be f64",
+            "leave :dtype out, and cast where a computation needs f64: (cast w :f64)",
+        )
     made = Parameter(
         name,
         shape_of(shape, what, minimum=1),
-        _float_dtype(dtype, what),
+        wanted,
         None if init is NIL else init,
         trainable is not NIL,
         tuple(w.name for w in words),

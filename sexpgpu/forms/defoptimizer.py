@@ -20,6 +20,7 @@ from sexpgpu.forms.parse import (
     is_keyword,
     is_name,
     keyword_forms,
+    placed,
     shape_form,
     shape_of,
 )
@@ -134,7 +135,7 @@ def _clauses(at: Any, kind: str, context: Context) -> Any:
             )
         if not isinstance(clause.cdr, Cons):
             raise context.error(codes.E_OPT_001, "optimizer-update: (p g) was expected", at=clause)
-        return call(_set_update, Cons(LAMBDA, clause.cdr))
+        return call(_set_update, placed(Cons(LAMBDA, clause.cdr), clause))
     if head == "defstate":
         return _state_clause(clause, context, lambda: _clauses(at.cdr, kind, context))
     return lisp_list([PROGN, clause, _clauses(at.cdr, kind, context)])
@@ -155,13 +156,17 @@ def _state_clause(clause: Any, context: Context, rest: Callable[[], Any]) -> Any
     if "init" in keys:
         variable = context.module.intern("shape")
         ignorable = lisp_list([CL.own("declare"), lisp_list([CL.own("ignorable"), variable])])
-        init = lisp_list([LAMBDA, lisp_list([variable]), ignorable, keys["init"][0]])
-    made = call(
-        _make_state,
-        quoted(name.name),
-        shape_form(clause.cdr.cdr.car),
-        keys["dtype"][0] if "dtype" in keys else NIL,
-        init,
+        form = keys["init"][0]
+        init = placed(lisp_list([LAMBDA, lisp_list([variable]), ignorable, form]), form)
+    made = placed(
+        call(
+            _make_state,
+            quoted(name.name),
+            shape_form(clause.cdr.cdr.car),
+            keys["dtype"][0] if "dtype" in keys else NIL,
+            init,
+        ),
+        clause,
     )
     if "when" in keys:
         made = lisp_list([IF, keys["when"][0], made, NIL])
@@ -185,6 +190,7 @@ def _make(
 
 
 def _set_update(update: Function) -> Any:
+    update.name = "optimizer-update"
     body("optimizer-update").update = update
     return NIL
 

@@ -7,19 +7,23 @@ from typing import Any
 
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
+from sexpgpu.forms.callbacks import call_given
 from sexpgpu.forms.models import Parameter
 from sexpgpu.forms.optimizers import GroupForm, Optimizer
 from sexpgpu.forms.parse import (
     FUNCTION,
     LAMBDA,
+    LET,
     LIST,
     call,
     here,
     is_keyword,
+    is_list,
     is_name,
+    placed,
     value_form,
 )
-from sexpgpu.lisp.calls import call as call_function
+from sexpgpu.ir.types import DTYPES
 from sexpgpu.lisp.calls import truth
 from sexpgpu.lisp.hostforms import Context, host_macro, quoted
 from sexpgpu.lisp.printer import prin1_text as print_value
@@ -38,6 +42,7 @@ from sexpgpu.lisp.values import (
 )
 
 Test = Callable[[Parameter], bool]
+BASE = Symbol("base")  # in expansions: the optimizer that the groups are exceptions of
 
 
 @host_macro("optimizer-groups", "(optimizer (group name selector &key …)…)", layer=TENSOR)
@@ -53,7 +58,7 @@ def optimizer_groups(form: Any, context: Context) -> Any:
         raise context.error(codes.E_OPT_003, "optimizer-groups: an optimizer was expected")
     groups: list[Any] = []
     for clause in python_list(form.cdr.cdr):
-        parts = python_list(clause) if isinstance(clause, Cons) else []
+        parts = python_list(clause) if is_list(clause) else []
         if (
             len(parts) < 3
             or not (isinstance(parts[0], Symbol) and parts[0].name == "group")
@@ -74,17 +79,11 @@ def optimizer_groups(form: Any, context: Context) -> Any:
                     at=span_of(clause),
                 )
             keys.extend((key, value_form(value)))
-        groups.append(
-            lisp_list(
-                [
-                    LIST,
-                    quoted(parts[1].name),
-                    _selector_form(parts[2], context, car_span(clause.cdr.cdr)),
-                    lisp_list([LIST, *keys]),
-                ]
-            )
-        )
-    return call(_groups, form.cdr.car, *groups)
+        selector = _selector_form(parts[2], context, car_span(clause.cdr.cdr))
+        made = call(_group, BASE, quoted(parts[1].name), selector, lisp_list([LIST, *keys]))
+        groups.append(placed(made, clause))
+    base = lisp_list([lisp_list([BASE, call(_base, form.cdr.car)])])
+    return lisp_list([LET, base, call(_groups, BASE, *groups)])
 
 
 def _selector_form(form: Any, context: Context, place: Any) -> Any:
@@ -93,17 +92,16 @@ def _selector_form(form: Any, context: Context, place: Any) -> Any:
         return form
     if isinstance(form, Cons) and form.car in (LAMBDA, FUNCTION):
         return form
-    if isinstance(form, Cons) and isinstance(form.car, Symbol):
-        word = form.car.name
-        if word in ("and", "or", "not"):
-            inner = [_selector_form(f, context, span_of(f) or place) for f in python_list(form.cdr)]
+    if isinstance(form, Cons) and isinstance(form.car, Symbol) and is_list(form):
+        word, operands = form.car.name, python_list(form.cdr)
+        if word in ("and", "or") or (word == "not" and len(operands) == 1):
+            inner = [_selector_form(f, context, span_of(f) or place) for f in operands]
             return lisp_list([LIST, quoted(word), *inner])
-        if word == "size":
-            operands = python_list(form.cdr)
-            if len(operands) == 2 and isinstance(operands[0], Symbol):
-                return lisp_list([LIST, quoted(word), quoted(operands[0].name), operands[1]])
-        if word in ("rank", "dtype", "tag"):
-            return lisp_list([LIST, quoted(word), *python_list(form.cdr)])
+        if word == "size" and len(operands) == 2 and isinstance(operands[0], Symbol):
+            made = call(_size_selector, quoted(operands[0].name), operands[1])
+            return placed(made, form)
+        if word in ("rank", "dtype", "tag") and operands:
+            return placed(call(_word_selector, quoted(word), *operands), form)
     raise context.error(
         codes.E_OPT_003,
         f"{print_value(form)} is not a selector",
@@ -113,6 +111,32 @@ def _selector_form(form: Any, context: Context, place: Any) -> Any:
             ["rank", "dtype", "tag", "size", "and", "or", "not"],
         ),
     )
+
+
+def _size_selector(order: str, bound: Any) -> Any:
+    if order not in _COMPARE or not isinstance(bound, int):
+        raise here(codes.E_OPT_003, "a size selector is (size > n), with < <= > >= or =")
+    return lisp_list(["size", order, bound])
+
+
+def _word_selector(word: str, *arguments: Any) -> Any:
+    """(rank n…), (dtype :f32…) or (tag :t…), its arguments checked."""
+    for argument in arguments:
+        if word == "rank":
+            good, wanted = isinstance(argument, int) and argument >= 0, "integers from 0 up"
+        elif word == "dtype":
+            good, wanted = is_keyword(argument) and argument.name in DTYPES, "dtypes"
+        else:
+            good, wanted = is_keyword(argument), "keywords"
+        if not good:
+            raise here(
+                codes.E_OPT_003,
+                f"a {word} selector takes {wanted}, not {print_value(argument)}",
+                did_you_mean(print_value(argument), [f":{d}" for d in DTYPES])
+                if word == "dtype"
+                else None,
+            )
+    return lisp_list([word, *arguments])
 
 
 # -- selectors --------------------------------------------------------------------------------
@@ -166,7 +190,7 @@ def selector_test(selector: Any, aliases: dict[str, list[str]]) -> Test:
 
         return by_path
     if isinstance(selector, Function):
-        return lambda p: truth(call_function(selector, describe(p)))
+        return lambda p: truth(call_given(selector, (describe(p),), "the description"))
     word, *arguments = python_list(selector)
     if word in ("and", "or", "not"):
         tests = [selector_test(a, aliases) for a in arguments]
@@ -178,11 +202,9 @@ def selector_test(selector: Any, aliases: dict[str, list[str]]) -> Test:
     if word == "rank":
         return lambda p: len(p.shape) in arguments
     if word == "size":
-        compare = _COMPARE.get(arguments[0])
-        if compare is None or not isinstance(arguments[1], int):
-            raise here(codes.E_OPT_003, "a size selector is (size > n), with < <= > >= or =")
+        compare = _COMPARE[arguments[0]]
         return lambda p: compare(size(p.shape), arguments[1])
-    words = [a.name if is_keyword(a) else str(a) for a in arguments]
+    words = [a.name for a in arguments]
     if word == "dtype":
         return lambda p: p.dtype in words
     return lambda p: any(tag in words for tag in p.tags)
@@ -212,35 +234,33 @@ def describe(parameter: Parameter) -> Any:
 # -- what the expansion calls -----------------------------------------------------------------
 
 
-def _groups(base: Any, *groups: Any) -> Optimizer:
+def _base(base: Any) -> Optimizer:
     if not isinstance(base, Optimizer):
         raise here(
             codes.E_OPT_003,
             f"optimizer-groups: an optimizer was expected, not {print_value(base)}",
         )
-    made = base.with_values({})
-    exceptions: list[GroupForm] = []
-    for group in groups:
-        name, selector, keys = python_list(group)
-        items = python_list(keys)
-        options = {k.name: v for k, v in zip(items[::2], items[1::2], strict=True)}
-        if name == "default" or any(name == e.name for e in exceptions):
-            raise here(codes.E_OPT_003, f"two groups are called {name}")
-        frozen = options.pop("frozen", NIL) is not NIL
-        chosen = options.pop("optimizer", base)
-        if not isinstance(chosen, Optimizer):
-            raise here(
-                codes.E_OPT_003,
-                f"group {name}: :optimizer takes an optimizer, not {print_value(chosen)}",
-            )
-        exceptions.append(
-            GroupForm(
-                name,
-                selector,
-                None if frozen else chosen.with_values(options),
-                frozen,
-                current_origin(),
-            )
+    return base
+
+
+def _group(base: Optimizer, name: str, selector: Any, keys: Any) -> GroupForm:
+    items = python_list(keys)
+    options = {k.name: v for k, v in zip(items[::2], items[1::2], strict=True)}
+    frozen = options.pop("frozen", NIL) is not NIL
+    chosen = options.pop("optimizer", base)
+    if not isinstance(chosen, Optimizer):
+        raise here(
+            codes.E_OPT_003,
+            f"group {name}: :optimizer takes an optimizer, not {print_value(chosen)}",
         )
-    made.exceptions = tuple(exceptions)
+    changed = chosen.with_values(options, also=("frozen", "optimizer"))
+    return GroupForm(name, selector, None if frozen else changed, frozen, current_origin())
+
+
+def _groups(base: Optimizer, *groups: GroupForm) -> Optimizer:
+    made = base.with_values({})
+    for at, group in enumerate(groups):
+        if group.name == "default" or any(group.name == other.name for other in groups[:at]):
+            raise here(codes.E_OPT_003, f"two groups are called {group.name}")
+    made.exceptions = tuple(groups)
     return made

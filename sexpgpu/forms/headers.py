@@ -52,6 +52,8 @@ def npy_header(stream: BinaryIO, name: str) -> tuple[str, tuple[int, ...]]:
         shape = tuple(int(n) for n in shape_text.split(",") if n.strip())
     except ValueError:
         raise HeaderError(f"{name} has a damaged npy header") from None
+    if any(n < 0 for n in shape):
+        raise HeaderError(f"{name} has a damaged npy header")
     return _DTYPES[code], shape
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes.lisp import E_ARG_004
 from sexpgpu.diagnostics.model import Code, Diagnostic, Label, Note, SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.parse import is_keyword, is_list, is_name
@@ -16,6 +17,7 @@ from sexpgpu.lisp.spans import car_span, span_of
 from sexpgpu.lisp.values import CL, NIL, TENSOR, Cons, String, Symbol, T, lisp_list, python_list
 from sexpgpu.source import Span
 
+MOST_STEPS = (1 << 31) - 1  # steps are counted in i32, in graphs and checkpoints
 KINDS = "a number, string, keyword, t, nil or a list of those"
 
 
@@ -174,6 +176,12 @@ def scan(forms: Iterable[Any]) -> tuple[Declarations, list[Diagnostic]]:
         reader = _READERS.get(form.car.name)
         if reader is not None and form.car.module is TENSOR:
             try:
+                if not is_list(form):
+                    raise _error(
+                        E_ARG_004,
+                        f"{form.car.name}: the form ends in a dot and an atom",
+                        span_of(form),
+                    )
                 reader(form, found)
             except SxError as error:
                 problems.extend(error.diagnostics)
@@ -231,7 +239,7 @@ def _read_knob(form: Any, found: Declarations) -> None:
     knob = Knob(symbol.name, rest.car, place)
     at = rest.cdr
     keys = ("doc", "min", "max", "choices")
-    while at is not NIL:
+    while isinstance(at, Cons):
         key, where = at.car, car_span(at) or span_of(form)
         if not is_keyword(key) or key.name not in keys:
             raise _error(
@@ -244,7 +252,9 @@ def _read_knob(form: Any, found: Declarations) -> None:
             raise _error(codes.E_KNOB_001, f"defknob: :{key.name} takes a literal value", where)
         value = at.cdr.car
         if key.name == "doc":
-            knob.doc = value.text if isinstance(value, String) else ""
+            if not isinstance(value, String):
+                raise _error(codes.E_KNOB_001, "defknob: :doc takes a string", where)
+            knob.doc = value.text
         elif key.name == "choices":
             if not is_list(value) or value is NIL:
                 raise _error(codes.E_KNOB_001, "defknob: :choices takes a list of values", where)
@@ -252,6 +262,13 @@ def _read_knob(form: Any, found: Declarations) -> None:
         else:
             if isinstance(value, Symbol | String | Cons):
                 raise _error(codes.E_KNOB_001, f"defknob: :{key.name} takes a number", where)
+            if not isinstance(knob.default, int | float | Fraction):
+                raise _error(
+                    codes.E_KNOB_001,
+                    f"defknob: :{key.name} is for numbers; the default of {symbol.name} is "
+                    f"{print_value(knob.default)}",
+                    where,
+                )
             setattr(knob, "minimum" if key.name == "min" else "maximum", value)
         at = at.cdr.cdr
     check_value(knob, knob.default, place)
@@ -280,6 +297,12 @@ def _read_variant(form: Any, found: Declarations) -> None:
                 f"defvariant {symbol.name}: (knob value) was expected, with a literal value",
                 car_span(rest) or span_of(form),
             )
+        if items[0].name in variant.values:
+            raise _error(
+                codes.E_KNOB_001,
+                f"defvariant {symbol.name}: {items[0].name} is given twice",
+                span_of(pair),
+            )
         variant.values[items[0].name] = (items[1], span_of(pair))
         rest = rest.cdr
     found.variants[symbol.name] = variant
@@ -297,12 +320,50 @@ def _read_sweep(form: Any, found: Declarations) -> None:
                 f"defsweep {symbol.name}: a clause such as (:grid (knob value…)) was expected",
                 span_of(clause) or span_of(form),
             )
-        for entry in python_list(clause.cdr) if clause.car.name != "random" else []:
-            if isinstance(entry, Cons) and isinstance(entry.car, Symbol):
-                name = entry.car.name
-                if name not in found.knobs and name not in ("seed", "steps"):
-                    raise unknown_knob(name, found, span_of(entry))
+        _check_clause(symbol.name, clause, found)
     found.sweeps[symbol.name] = Sweep(symbol.name, clauses, place)
+
+
+SWEEPS = ("grid", "zip", "random", "repeat")
+
+
+def _check_clause(sweep: str, clause: Any, found: Declarations) -> None:
+    """Raise unless a clause of a sweep is one that its points can be made of."""
+    word, place = clause.car.name, span_of(clause)
+    items = python_list(clause.cdr) if is_list(clause) else []
+    if word not in SWEEPS:
+        raise _error(
+            codes.E_KNOB_001,
+            f"defsweep {sweep}: there is no clause :{word}",
+            place,
+            did_you_mean(f":{word}", [f":{w}" for w in SWEEPS])
+            or "the clauses are " + " ".join(f":{w}" for w in SWEEPS),
+        )
+    if word in ("repeat", "random"):
+        count, items = (items[0] if items else NIL), items[1:]
+        if not isinstance(count, int) or count < 1 or (word == "repeat" and items):
+            raise _error(
+                codes.E_KNOB_001, f"defsweep {sweep}: :{word} takes a positive integer first", place
+            )
+        if word == "repeat":
+            return
+    lengths: set[int] = set()
+    for entry in items:
+        if not is_list(entry) or entry is NIL or not is_name(entry.car) or entry.cdr is NIL:
+            raise _error(
+                codes.E_KNOB_001,
+                f"defsweep {sweep}: (knob value…) was expected, not {print_value(entry)}",
+                span_of(entry) or place,
+            )
+        name, values = entry.car.name, python_list(entry.cdr)
+        if name not in found.knobs and name not in ("seed", "steps"):
+            raise unknown_knob(name, found, span_of(entry))
+        lengths.add(len(values))
+        for value in values if word != "random" and name in found.knobs else []:
+            check_value(found.knobs[name], value, span_of(entry))
+    if not items or (word == "zip" and len(lengths) > 1):
+        told = "the lists of :zip differ in length" if items else f":{word} names no knob"
+        raise _error(codes.E_KNOB_001, f"defsweep {sweep}: {told}", place)
 
 
 _READERS = {"defknob": _read_knob, "defvariant": _read_variant, "defsweep": _read_sweep}
@@ -390,9 +451,12 @@ def select(
         knob = declarations.knobs.get(name)
         if knob is None:
             if name in ("seed", "steps"):
-                if not isinstance(value, int) or value < (0 if name == "seed" else 1):
+                low, high = (0, (1 << 64) - 1) if name == "seed" else (1, MOST_STEPS)
+                if not isinstance(value, int) or not low <= value <= high:
                     raise _error(
-                        codes.E_KNOB_003, f"{name} takes an integer, not {print_value(value)}", None
+                        codes.E_KNOB_003,
+                        f"{name} takes an integer from {low} to {high:,}, not {print_value(value)}",
+                        None,
                     )
                 selection.overrides[name] = value
                 continue
@@ -442,10 +506,15 @@ def _source_of(context: Context) -> Any:
 @host_macro("defvariant", "(name [doc] (knob value)…)", layer=TENSOR, top_level=True)
 def defvariant(form: Any, context: Context) -> Any:
     """Name a set of knob values, selected with `--variant NAME`."""
-    return quoted(form.cdr.car)
+    return _named(form)
 
 
 @host_macro("defsweep", "(name clause…)", layer=TENSOR, top_level=True)
 def defsweep(form: Any, context: Context) -> Any:
     """Declare a sweep over knobs; `sexpgpu variants` lists its points."""
-    return quoted(form.cdr.car)
+    return _named(form)
+
+
+def _named(form: Any) -> Any:
+    """The value of a declaration: its name; nil where there is none, which is reported already."""
+    return quoted(form.cdr.car) if isinstance(form.cdr, Cons) else NIL

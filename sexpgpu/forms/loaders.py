@@ -19,6 +19,7 @@ from sexpgpu.forms.parse import (
     is_list,
     is_name,
     keyword_forms,
+    placed,
     shape_form,
     shape_of,
     value_form,
@@ -82,9 +83,13 @@ class LoaderForm:
 
 
 def _paths(path: Any, source: str) -> list[str]:
-    if isinstance(path, String):
+    if isinstance(path, String) and path.text:
         return [path.text]
-    if is_list(path) and path is not NIL and all(isinstance(p, String) for p in python_list(path)):
+    if (
+        is_list(path)
+        and path is not NIL
+        and all(isinstance(p, String) and p.text for p in python_list(path))
+    ):
         return [p.text for p in python_list(path)]
     raise here(
         codes.E_DATA_005,
@@ -173,6 +178,10 @@ def inline(form: Any, context: Context) -> Any:
             raise context.error(
                 codes.E_DATA_005, "inline: (name record…) was expected", at=place or span_of(form)
             )
+        if column.car.name in columns:
+            raise context.error(
+                codes.E_DATA_005, f"inline: {column.car.name} is given twice", at=place
+            )
         columns[column.car.name] = (python_list(column.cdr), place)
         at = at.cdr
     if not columns:
@@ -198,6 +207,14 @@ def inline(form: Any, context: Context) -> Any:
                 )
         dtype = "i32" if all(isinstance(v, int) for v in values) else "f32"
         assert shape is not None
+        least, most = integer_range("i32") if dtype == "i32" else (-_MOST_F32, _MOST_F32)
+        for value in values:
+            if not least <= value <= most:
+                raise context.error(
+                    codes.E_DATA_005,
+                    f"inline: {print_value(value)} of {name} does not fit {dtype}",
+                    at=place,
+                )
         numbers = [float(v) if dtype == "f32" else v for v in values]
         described[name] = {"dtype": dtype, "shape": list(shape), "values": numbers}
         known[name] = (dtype, shape)
@@ -257,13 +274,16 @@ def synthetic(form: Any, context: Context) -> Any:
     return call(_synthetic, form.cdr.car, *columns)
 
 
+_MOST_F32 = (2 - 2**-23) * 2.0**127
+_MOST_RECORDS = 1 << 32  # a record's number is a 32-bit word of what it is drawn from
 _DISTRIBUTIONS = {"normal": (0.0, 1.0), "uniform": (0.0, 1.0), "integers": None}
 
 
 def _synthetic(count: Any, *columns: Any) -> DataSource:
-    if not isinstance(count, int) or count < 1:
+    if not isinstance(count, int) or not 1 <= count <= _MOST_RECORDS:
         raise here(
-            codes.E_DATA_005, f"synthetic: a positive number of records, not {print_value(count)}"
+            codes.E_DATA_005,
+            f"synthetic: a positive number of records, at most 2^32, not {print_value(count)}",
         )
     described: dict[str, Any] = {}
     known: dict[str, Column] = {}
@@ -292,6 +312,9 @@ def _synthetic(count: Any, *columns: Any) -> DataSource:
             all(isinstance(n, int) for n in given) and given[0] < given[1]
         ):
             raise here(codes.E_DATA_005, "synthetic: integers takes a low and a greater high")
+        _check_distribution(name.name, word, given, made)
+        if name.name in known:
+            raise here(codes.E_DATA_005, f"synthetic: {name.name} is given twice")
         bounds = [int(n) if word == "integers" else float(n) for n in given]
         described[name.name] = {
             "dtype": made,
@@ -304,6 +327,24 @@ def _synthetic(count: Any, *columns: Any) -> DataSource:
     return DataSource(
         {"kind": "synthetic", "columns": described, "count": int(count)}, known, int(count)
     )
+
+
+def _check_distribution(name: str, word: str, given: Sequence[Any], dtype: str) -> None:
+    """Refuse what no sample of the dtype can follow."""
+    low, high = given
+    if word == "normal" and high < 0:
+        raise here(codes.E_DATA_005, f"synthetic: {name}: a deviation is from 0 up")
+    if word == "uniform" and low > high:
+        raise here(codes.E_DATA_005, f"synthetic: {name}: uniform's low is above its high")
+    if word == "integers":
+        least, most = integer_range(dtype)
+        if low < least or high - 1 > most:
+            raise here(
+                codes.E_DATA_005,
+                f"synthetic: {name}: the integers do not fit {dtype} ({least} to {most})",
+            )
+    elif dtype != "f64" and max(abs(low), abs(high)) > _MOST_F32:
+        raise here(codes.E_DATA_005, f"synthetic: {name}: the numbers do not fit {dtype}")
 
 
 def _dtype(value: Any, what: str) -> str:
@@ -371,10 +412,15 @@ def _fields_form(form: Any, place: Span | None, context: Context) -> Any:
             )
         keys = keyword_forms(field.cdr.cdr.cdr, ("range",), context, "a field")
         bounds, _ = keys.get("range", (NIL, None))
-        fields.append(
-            lisp_list([LIST, quoted(parts[0].name), parts[1], shape_form(parts[2]), bounds])
-        )
+        made = call(_field, quoted(parts[0].name), parts[1], shape_form(parts[2]), bounds)
+        fields.append(lisp_list([LIST, quoted(span_of(field) or place), placed(made, field)]))
     return lisp_list([LIST, *fields])
+
+
+def _field(name: str, dtype: Any, shape: Any, bounds: Any) -> Field:
+    made = _dtype(dtype, f"the field {name}")
+    extents = shape_of(shape, f"the field {name}")
+    return Field(name=name, dtype=made, shape=extents, range=_range(name, bounds, made))
 
 
 def _declare(
@@ -426,9 +472,12 @@ def _fields(name: str, source: DataSource, fields: Any, place: Span | None) -> l
         return [Field(name=n, dtype=d, shape=s, range=None) for n, (d, s) in columns.items()]
     result: list[Field] = []
     for item in python_list(fields):
-        field, dtype_value, shape_value, bounds = python_list(item)
-        dtype = _dtype(dtype_value, f"the field {field}")
-        shape = shape_of(shape_value, f"the field {field}")
+        place, declared = python_list(item)
+        field, dtype, shape = declared.name, declared.dtype, declared.shape
+        if any(field == other.name for other in result):
+            raise at_place(
+                codes.E_DATA_005, f"defloader {name}: the field {field} is given twice", place
+            )
         if columns is not None:
             if field not in columns:
                 raise at_place(
@@ -452,9 +501,7 @@ def _fields(name: str, source: DataSource, fields: Any, place: Span | None) -> l
                     "not convert without loss of meaning",
                     place,
                 )
-        result.append(
-            Field(name=field, dtype=dtype, shape=shape, range=_range(field, bounds, dtype))
-        )
+        result.append(declared)
     return result
 
 

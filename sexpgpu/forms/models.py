@@ -50,6 +50,11 @@ class Parameter(TensorSource):
 
     kind = "param"
 
+    @property
+    def kept(self) -> str:
+        """The dtype that it is kept in between steps: of a parameter the master's, f32."""
+        return "f32"
+
     def current_tensor(self, trace: Trace) -> Tensor:
         """The tensor that stands for it in a graph: an input of the graph, made at first use."""
         found = trace.sources.get(self)
@@ -59,7 +64,9 @@ class Parameter(TensorSource):
                     codes.E_PARAM_005,
                     f"the {self.lisp_type} {self.name} is not part of the run's model",
                 )
-            value = trace.input(f"{self.kind}/{self.path}", TensorType(self.shape, self.dtype))
+            value = trace.input(f"{self.kind}/{self.path}", TensorType(self.shape, self.kept))
+            if self.dtype != self.kept:
+                value = trace.emit("cast", value, dtype=self.dtype)
             found = trace.sources[self] = Tensor(value, trace, self.origin)
         return found
 
@@ -74,6 +81,10 @@ class Buffer(Parameter):
     __slots__ = ()
     lisp_type = "buffer"
     kind = "buffer"
+
+    @property
+    def kept(self) -> str:
+        return self.dtype
 
     def current_tensor(self, trace: Trace) -> Tensor:
         written = trace.buffers.get(self.path or "")

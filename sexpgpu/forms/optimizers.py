@@ -6,13 +6,15 @@ from typing import Any
 
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
-from sexpgpu.forms.parse import here
+from sexpgpu.forms.callbacks import call_given
+from sexpgpu.forms.parse import at_place, here
 from sexpgpu.ir.graph import Value
 from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.lisp.calls import call as call_function
 from sexpgpu.lisp.printer import prin1_text as print_value
+from sexpgpu.lisp.state import current_origin
 from sexpgpu.lisp.values import Foreign, Function
-from sexpgpu.source import Origin
+from sexpgpu.source import Origin, Span
 from sexpgpu.trace.context import Trace
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 
@@ -45,14 +47,15 @@ class Optimizer(Foreign):
     def lisp_print(self) -> str:
         return f"#<optimizer {self.kind}>"
 
-    def with_values(self, changes: dict[str, Any]) -> Optimizer:
-        """The same optimizer with other hyperparameters."""
+    def with_values(self, changes: dict[str, Any], also: tuple[str, ...] = ()) -> Optimizer:
+        """The same optimizer with other hyperparameters. `also`: further names that may have been
+        meant where one is unknown."""
         for name in changes:
             if name not in self.values:
                 raise here(
                     codes.E_OPT_004,
                     f"the optimizer {self.kind} has no hyperparameter {name}",
-                    did_you_mean(name, self.values) or f"it has {', '.join(self.values)}",
+                    did_you_mean(name, (*self.values, *also)) or f"it has {', '.join(self.values)}",
                 )
         made = Optimizer(
             self.kind, {**self.values, **changes}, self.schedulable, self.body, self.origin
@@ -73,10 +76,18 @@ class Optimizer(Foreign):
         for name in self.schedulable:
             value = self.values[name]
             if not isinstance(value, int | float | Function) and not hasattr(value, "numerator"):
-                raise here(
+                raise at_place(
                     codes.E_OPT_001,
                     f"{self.kind}: {name} is a number or a schedule, not {print_value(value)}",
+                    _given_at(),
                 )
+
+
+def _given_at() -> Span | None:
+    """Where the constructor at work was called: its own text is not at fault."""
+    origin = current_origin()
+    calls = [span for span in origin.calls if not span.source.standard]
+    return calls[0] if calls else origin.user_span
 
 
 class GroupForm:
@@ -182,14 +193,15 @@ def run_body(optimizer: Optimizer, trace: Trace, parameter: Any) -> tuple[Body, 
         type = TensorType(parameter.shape, "f32")
         p = Tensor(trace.input("p", type), trace, optimizer.origin)
         g = Tensor(trace.input("g", type), trace, optimizer.origin)
-        result = call_function(at.update, p, g)
+        result = call_given(at.update, (p, g), "the parameter and its gradient")
         new = resolve(result) if isinstance(result, Tensor | TensorSource) else None
         if new is None or not new.type.same_value(type):
             shown = str(new.type) if new is not None else print_value(result)
-            raise here(
+            raise at_place(
                 codes.E_OPT_002,
                 f"the update of {optimizer.kind} gives {shown}; the parameter {parameter.path} is "
                 f"{type}",
+                at.update.origin or current_origin().user_span,
             )
         return at, new.value
     finally:

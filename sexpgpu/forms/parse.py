@@ -6,6 +6,7 @@ list whose values are evaluated; names of loaders, passes and stages are not eva
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,6 +22,7 @@ from sexpgpu.lisp.values import (
     KEYWORD,
     NIL,
     Cons,
+    SrcCons,
     String,
     Symbol,
     Vector,
@@ -28,6 +30,7 @@ from sexpgpu.lisp.values import (
     python_list,
 )
 
+MAX_SIZE = 1 << 40  # elements of a tensor
 LIST = CL.own("list")
 LAMBDA = CL.own("lambda")
 LET = CL.own("let")
@@ -58,6 +61,10 @@ def keyword_forms(
     found: dict[str, tuple[Any, Any]] = {}
     at = rest
     while at is not NIL:
+        if not isinstance(at, Cons):
+            raise context.error(
+                codes.E_RUN_005, f"{form_name}: a dot has no meaning before {print_value(at)}"
+            )
         key = at.car
         place = car_span(at)
         if not is_keyword(key):
@@ -83,6 +90,15 @@ def keyword_forms(
         found[key.name] = (at.cdr.car, car_span(at.cdr) or place)
         at = at.cdr.cdr
     return found
+
+
+def placed(form: Any, at: Any) -> Any:
+    """A form of an expansion with the place of the user's form that it stands for: what is wrong
+    there is shown there, not at the whole use of the macro."""
+    if not isinstance(at, SrcCons):
+        return form
+    source, start, end, _, _ = at.place
+    return SrcCons(form.car, form.cdr, (source, start, end, -1, -1))
 
 
 def value_form(form: Any) -> Any:
@@ -137,6 +153,10 @@ def shape_of(value: Any, what: str, minimum: int = 0) -> tuple[int, ...]:
             codes.E_PARAM_004,
             f"{what}: a shape is a list of integers from {minimum} up, not {print_value(value)}",
         )
+    if math.prod(items) > MAX_SIZE:
+        raise here(
+            codes.E_PARAM_004, f"{what}: the shape {print_value(value)} has over 2^40 elements"
+        )
     return tuple(items)
 
 
@@ -154,8 +174,15 @@ def at_place(code: Any, headline: str, place: Any, fix: str | None = None) -> Sx
 
 
 def _is_proper(value: Any) -> bool:
+    """Whether a chain of conses ends in NIL; one that runs in a circle does not."""
+    behind, moved = value, False
     while isinstance(value, Cons):
         value = value.cdr
+        if value is behind and value is not NIL:
+            return False
+        if moved:
+            behind = behind.cdr  # at half the pace (Floyd): the two meet in a circle
+        moved = not moved
     return value is NIL
 
 

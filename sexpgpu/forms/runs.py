@@ -9,6 +9,7 @@ from typing import Any
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.experiment import current
+from sexpgpu.forms.knobs import MOST_STEPS
 from sexpgpu.forms.models import Model
 from sexpgpu.forms.optimizers import Optimizer
 from sexpgpu.forms.parse import (
@@ -142,6 +143,8 @@ def _declare(name: str, place: Any, given: list[str], places: dict[str, Any], *v
             "remove one, or make two files",
         )
     experiment.declare("run", name, place)
+    if not name:
+        raise at_place(codes.E_RUN_005, "defrun: the name is empty", place)
     read = _Reader(name, place, dict(zip(given, values, strict=True)), places)
     for key in ("model", "optimizer"):
         if key not in read.values:
@@ -153,6 +156,8 @@ def _declare(name: str, place: Any, given: list[str], places: dict[str, Any], *v
             raise read.bad(key, f"{'an' if key == 'optimizer' else 'a'} {key}")
     overrides = experiment.selection.overrides
     steps, epochs = read.positive("steps", None), read.positive("epochs", None)
+    if steps is not None and steps > MOST_STEPS:
+        raise read.bad("steps", f"at most {MOST_STEPS:,}")
     if "steps" in overrides:
         steps, epochs = overrides["steps"], None
     if (steps is None) == (epochs is None):

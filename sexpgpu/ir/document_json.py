@@ -25,6 +25,7 @@ from sexpgpu.ir.serial import (
     parse_json,
     refuse,
 )
+from sexpgpu.ir.sources import check_source
 from sexpgpu.ir.types import DTYPES
 from sexpgpu.ir.verify import verify
 from sexpgpu.source import Source
@@ -286,6 +287,8 @@ def check_references(document: Document) -> None:
 
     loaders = {loader.name for loader in document.loaders}
     for loader in document.loaders:
+        for index, stage in enumerate(loader.stages):
+            check_source(stage.source, f"the loader {loader.name}: stages/{index}/source")
         if not loader.stages or any(not stage.fields for stage in loader.stages):
             refuse(E_IR_004, f"the loader {loader.name} has no stage, or a stage without fields")
     if len(loaders) < len(document.loaders):
@@ -315,10 +318,16 @@ def check_references(document: Document) -> None:
         if any(name.startswith("total/") for name in train.inputs):
             graph(f"weights/{stage.name}", f"the stage {stage.name}")
         for path in document.updates:
-            output(train.name, f"grad/{path}", f"updates/{path}")
+            slope = output(train.name, f"grad/{path}", f"updates/{path}")
+            if path in paths and slope.type.shape != paths[path].shape:
+                refuse(E_IR_004, f"updates/{path}: the gradient is {slope.type}")
     for path, update in document.updates.items():
         if path not in paths or update.group not in groups:
             refuse(E_IR_004, f"updates/{path}: no such parameter, or no such group")
+        takes = {"p", "g", *(f"state/{state.name}" for state in update.states)}
+        for name in graph(update.graph, f"updates/{path}").inputs:
+            if name not in takes and not name.startswith(("hyper/", "ctx/", "rng/")):
+                refuse(E_IR_004, f"updates/{path}: nothing gives the input {name!r}")
         new = output(update.graph, "p", f"updates/{path}")
         if new.type.shape != paths[path].shape:
             refuse(E_IR_004, f"updates/{path}: the new parameter is {new.type}")
@@ -330,8 +339,10 @@ def check_references(document: Document) -> None:
         output("clip", f"grad/{path}", "clip")
     for group in document.groups:
         if group.hyper is not None:
+            graph(group.hyper, f"the group {group.name}")
             for name in group.schedules:
                 output(group.hyper, name, f"the group {group.name}")
+    _check_inputs(document)
     names = {e.name for e in document.evaluations}
     for evaluation in document.evaluations:
         if evaluation.loader not in loaders:
@@ -339,6 +350,9 @@ def check_references(document: Document) -> None:
         for name in (evaluation.graph, evaluation.rest):
             if name is not None:
                 graph(name, f"the pass {evaluation.name}")
+    for name in document.run.evaluations:
+        if name not in names:
+            refuse(E_IR_004, f"run/evaluations names a pass {name!r} that is not there")
     if len(names) < len(document.evaluations):
         refuse(E_IR_004, "two passes have one name")
     for name, listed in document.metrics.items():
@@ -347,3 +361,17 @@ def check_references(document: Document) -> None:
             output(name, f"metric/{metric.name}/weight", "metrics")
             if metric.finish is not None:
                 output(metric.finish, "value", f"the metric {metric.name}")
+
+
+def _check_inputs(document: Document) -> None:
+    """The graphs that see a batch take nothing that the loop could not give them."""
+    held = {f"param/{p.path}": p.shape for p in document.parameters}
+    held |= {f"buffer/{b.path}": b.shape for b in document.buffers}
+    for name, graph in document.graphs.items():
+        if name.partition("/")[0] not in ("train", "weights", "eval", "predict"):
+            continue
+        for key, value in graph.inputs.items():
+            if key.startswith(("batch/", "ctx/", "rng/", "total/", "statistic/")):
+                continue
+            if held.get(key) != value.type.shape:
+                refuse(E_IR_004, f"the graph {name}: nothing gives the input {key!r}")

@@ -140,6 +140,10 @@ def host_macro(
                 from sexpgpu.diagnostics.codes.lisp import E_MACRO_004
 
                 raise context.error(E_MACRO_004, f"{name} belongs at the top level of a file")
+            if _is_dotted(form):
+                from sexpgpu.diagnostics.codes.lisp import E_ARG_004
+
+                raise context.error(E_ARG_004, f"{name}: the form ends in a dot and an atom")
             return python(form, context)
 
         layer.own(name).macro = Function(
@@ -148,6 +152,12 @@ def host_macro(
         return python
 
     return declare
+
+
+def _is_dotted(form: Any) -> bool:
+    while isinstance(form, Cons):
+        form = form.cdr
+    return form is not NIL
 
 
 def form_arguments(form: Any) -> list[Any]:

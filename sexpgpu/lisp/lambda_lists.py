@@ -168,7 +168,7 @@ def parse(form: Any, who: str, macro: bool = False) -> LambdaList:
             raise bad(f"{brief(item)} is misplaced")
     if at is not NIL:
         if not macro or result.rest is not None or not isinstance(at, Symbol):
-            raise bad("it is a dotted list")
+            raise bad("it is a dotted list" if isinstance(form, Cons) else "it is no list")
         result.rest = target(at)
     return result
 

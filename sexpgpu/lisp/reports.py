@@ -252,7 +252,8 @@ def _variable_fix(name: Symbol, module: Module | None, scope: Any) -> tuple[str 
         notes.append(Note(f"{name.name} is a function: as a value it is written #'{name.name}"))
     if name.name.startswith(":") or name.module is KEYWORD:
         return None, notes
-    return f"correct the name, or define it: (defvar {name.name} …)", notes
+    shown = name.name if len(name.name) <= 40 else f"{name.name[:39]}…"
+    return f"correct the name, or define it: (defvar {shown} …)", notes
 
 
 def function_fix(

@@ -14,7 +14,7 @@ from sexpgpu.diagnostics.codes import lisp as codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, Note, SxError
 from sexpgpu.lisp import world
 from sexpgpu.lisp.analyze import AT
-from sexpgpu.lisp.deep import run_deep
+from sexpgpu.lisp.deep import inside, run_deep
 from sexpgpu.lisp.errors import LimitError, LispError, make_error
 from sexpgpu.lisp.journal import Journal, activate
 from sexpgpu.lisp.state import STATE, Limits, Site
@@ -105,9 +105,9 @@ class Session:
 
     def run(self, work: Callable[[], Any]) -> Any:
         """The result of `work()` with this session active, on a thread with a big stack. The
-        limits count anew for each outermost call."""
+        limits count anew for each outermost call, out of which errors come as SxError."""
 
-        if self._running:
+        if self._running and inside():
             return work()
 
         def body() -> Any:
@@ -115,6 +115,10 @@ class Session:
             self._running = True
             try:
                 return work()
+            except (LispError, LimitError) as error:
+                raise SxError(self.report(error)) from None
+            except RecursionError:
+                raise SxError(self.report(LimitError("depth", STATE.depth))) from None
             finally:
                 self._running = False
                 self._random = STATE.random
@@ -208,7 +212,7 @@ class Session:
         try:
             for hook in self.on_form:
                 hook(form, module)
-            self._evaluate(form)
+            self._evaluate(form, _atom_place(reader, start))
         except LispError as error:
             if not self._consequence(error):
                 found.append(self.report(error))
@@ -224,14 +228,15 @@ class Session:
             return False
         return True
 
-    def _evaluate(self, form: Any) -> Any:
+    def _evaluate(self, form: Any, atom: Any = None) -> Any:
+        """The value of a top-level form. `atom`: its place, should it be no list."""
         from sexpgpu.lisp.toplevel import evaluate_top_level
 
         depth = len(STATE.stack)
-        STATE.site = Site(form.place if type(form) is SrcCons else None)
+        STATE.site = Site(form.place if type(form) is SrcCons else atom)
         handlers, restarts = STATE.handlers, STATE.restarts
         try:
-            return evaluate_top_level(form)
+            return evaluate_top_level(form, place=atom)
         finally:
             del STATE.stack[depth:]
             STATE.handlers, STATE.restarts = handlers, restarts
@@ -279,6 +284,10 @@ class Session:
         elif form.car is CL.own("progn"):
             for item in items:
                 self._fail(item)
+
+    def has_failed(self, name: str) -> bool:
+        """Whether a form failed that would have defined something of that name."""
+        return any(symbol.name == name for symbol in self._failed)
 
     def _consequence(self, error: LispError) -> bool:
         """Whether the error only follows from a form that failed before."""
@@ -494,6 +503,13 @@ class Session:
         raise SxError(
             Diagnostic(codes.E_NAME_003, f"{symbol.name} is defined twice in this file", labels)
         )
+
+
+def _atom_place(reader: Reader, start: int) -> Any:
+    """The place of an atom that was read just now, after blanks and comments."""
+    text = reader.source.text[start : reader.at].rstrip()
+    end = start + len(text)
+    return reader.source, end - len(text.split()[-1]), end, -1, -1
 
 
 def load_prelude() -> None:

@@ -45,12 +45,15 @@ _MACROLET = CL.own("macrolet")
 _SYMBOL_MACROLET = CL.own("symbol-macrolet")
 
 
-def evaluate_top_level(form: Any, scope: Scope | None = None) -> Any:
-    """Evaluate a top-level form; the subforms of progn and its kin are top-level forms too."""
+def evaluate_top_level(form: Any, scope: Scope | None = None, place: Any = None) -> Any:
+    """Evaluate a top-level form; the subforms of progn and its kin are top-level forms too.
+    `place`: that of an atom, which does not know it."""
     if scope is None:
         scope = null_scope()
     saved_place, saved_expansions, saved_depth = AT.place, AT.expansions, AT.depth
     AT.expansions = saved_expansions if scope.parent is not None else ()
+    if place is not None:
+        AT.place = place
     try:
         while isinstance(form, Cons) and type(form.car) is Symbol:
             if type(form) is SrcCons:

@@ -49,9 +49,13 @@ def prepare() -> None:
 
     load()
     _ready[1] = True
-    # A Lisp call takes several Python frames; these cost no C stack on 3.11 and later.
-    if sys.getrecursionlimit() < 2_000_000:
-        sys.setrecursionlimit(2_000_000)
     from sexpgpu.lisp.session import load_prelude
 
-    load_prelude()
+    # A Lisp call takes several Python frames. The caller's limit comes back: what else runs in its
+    # thread may count on it (a JSON text nested too deeply would end the process).
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 20_000))
+    try:
+        load_prelude()
+    finally:
+        sys.setrecursionlimit(limit)

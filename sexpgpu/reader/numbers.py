@@ -77,7 +77,8 @@ def _float(token: str, body: str) -> Any:
             return None
         value = float(f"{sign}{whole or '0'}.{fraction or '0'}e{exponent}")
     if value in (float("inf"), float("-inf")):
-        raise BadNumber(f"{token} is too large for a float")
+        shown = token if len(token) <= 40 else f"{token[:39]}…"
+        raise BadNumber(f"{shown} is too large for a float")
     return value
 
 

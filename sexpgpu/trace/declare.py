@@ -84,7 +84,8 @@ def guard(name: str, call: Python, names: Any, anywhere: bool) -> Python:
 
 def refusal(name: str, error: OpError, arguments: tuple[Any, ...], names: Any) -> Exception:
     """The diagnostic of an op's refusal inside the function `name`."""
-    return failure(error.code, f"{name}: {error.message}", named(arguments, names), fix=error.fix)
+    message = error.message.removeprefix(f"{name}: ")  # where the op has the function's name
+    return failure(error.code, f"{name}: {message}", named(arguments, names), fix=error.fix)
 
 
 ORDINALS = ("the first", "the second", "the third", "the fourth", "the fifth", "the sixth")

@@ -203,7 +203,7 @@ def _begin(what: str, name: Any, values: Any) -> tuple[Trace, str, list[Any], Or
     trace = TRACES[-1]
     origin = trace.locate()
     given = _name(name)
-    if given is None:
+    if not given or name is T:
         raise failure(E_METRIC_002, f"{what}: the name is {brief(name)}, wanted a keyword")
     path = f"{trace.path}/" if trace.path else ""
     full = f"{trace.prefix}{path}{given}"
@@ -251,6 +251,8 @@ def _weight(trace: Trace, what: str, values: list[Any], keys: dict[str, Any]) ->
         given = values[1]
     if given is NIL:
         return trace.full(float(trace.batch or 1), (), "f32")
+    if is_number(given) and given < 0:
+        raise failure(E_METRIC_002, f"{what}: the weight is {brief(given)}, wanted one from 0 up")
     return _f32(trace, what, "weight", given, True)
 
 
@@ -284,6 +286,8 @@ def record_metric(name: Any, values: Any, *pairs: Any) -> Any:
 def record_term(name: Any, values: Any, *pairs: Any) -> Any:
     """Note a loss term on the trace (see `loss-term`)."""
     trace, full, listed, origin = _begin("loss-term", name, values)
+    if trace.domain not in ("train", "eval", "function"):
+        raise failure(E_METRIC_002, f"loss-term: the graph {trace.name} has no loss to add to")
     value = listed[0] if listed else NIL
     if is_tensor(value) and resolve(value).type.dtype not in FLOATS:
         raise failure(
@@ -335,7 +339,7 @@ def _misused(name: str, message: str) -> SxError:
 
 
 def _increment(name: str, value: Any) -> Any:
-    if isinstance(value, int):
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
         return int(value)
     if is_tensor(value):
         t = resolve(value)
@@ -343,7 +347,8 @@ def _increment(name: str, value: Any) -> Any:
             return t
     raise _misused(
         name,
-        f"the counter {name} grows by an integer or a scalar integer tensor, not by {brief(value)}",
+        f"the counter {name} grows by a 64-bit integer or a scalar integer tensor, not by "
+        f"{brief(value)}",
     )
 
 

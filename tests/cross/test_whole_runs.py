@@ -25,7 +25,7 @@ def test_stopped_and_resumed_is_the_same_to_the_bit(device: str, tmp_path: Path)
     whole = experiment.run(runs=str(tmp_path / "whole"), device=device)
     parts = tmp_path / "parts"
     first = experiment.run(runs=str(parts), device=device, steps=11)
-    second = experiment.run(runs=str(parts), device=device, resume="latest")
+    second = experiment.run(runs=str(parts), device=device, resume="latest", allow_change=True)
     assert first.directory == second.directory
     for path, value in whole.parameters.items():
         assert value.tobytes() == second.parameters[path].tobytes(), path
@@ -82,3 +82,25 @@ def test_adding_a_layer_does_not_change_the_others_initial_values() -> None:
     plain, more = start(""), start("(submodel extra (nn:linear 3 3))")
     np.testing.assert_array_equal(plain["out/w"], more["out/w"])
     assert not np.array_equal(more["extra/w"][:, :1], more["out/w"])
+
+
+LINE = (EXAMPLES / "line.sx").read_text()
+
+
+def test_a_run_keeps_its_own_curve_and_a_trial_its_own_folder(tmp_path: Path) -> None:
+    experiment = sx.compile_text(LINE)
+    trial = experiment.run(runs=str(tmp_path), device="interp", steps=20)
+    whole = experiment.run(runs=str(tmp_path), device="interp")
+    assert trial.directory != whole.directory
+    again = experiment.run(runs=str(tmp_path), device="interp", steps=20, fresh=True)
+    assert again.directory == trial.directory
+    assert trial.metrics["train/loss"].steps[-1] == 20
+    assert whole.metrics["train/loss"].steps[-1] == 200
+
+
+def test_what_a_file_prints_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = LINE.replace("(forward (x) (fit x))", '(forward (x) (format t "~s~%" x) (fit x))')
+    sx.compile_text('(princ "hello")' + text)
+    out = capsys.readouterr().out
+    assert out.startswith("hello")
+    assert "#<tensor f32 (3 1)" in out

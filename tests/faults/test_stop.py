@@ -100,7 +100,8 @@ def test_two_processes_cannot_write_one_run(child: Callable[..., Any]) -> None:
         other = child(LONG, options)
         assert other.wait() == 3
         assert "E-CKPT-007" in other.output
-    assert "E-CKPT-003" in _refused(child(LONG))
+    # refused as existing, or as being written while nothing of it is saved yet
+    assert {"E-CKPT-003", "E-CKPT-007"} & set(_refused(child(LONG)).split())
     one.until_step(one.events()[-1]["step"] + 10)
     one.process.send_signal(signal.SIGTERM)
     assert one.wait() == 75

@@ -130,7 +130,7 @@ E_SHAPE_008 = code(
 E_DTYPE_001 = code(
     "E-DTYPE-001",
     title="a dtype that the operation does not take",
-    explain="Each operation lists the dtypes of its operands: docs/ops.md has the table.",
+    explain="Each operation lists the dtypes of its operands: docs/ir.md has the table.",
     fix="cast the tensor to a dtype that the operation takes",
     bad=_model("(defparam w (2))", "(* w (logand x x))"),
     good=_model("(defparam w (2))", "(* w (cast (logand (cast x :i32) 1) :f32))"),

@@ -1,7 +1,7 @@
 """Random draws. Each is a pure function of the graph's key and the draw's name (`Trace.draw_name`).
 
 A shape with one marked extent (the batch's) draws by example: each example gets what it would get
-in the whole batch. Other draws are the same for the whole step. docs/randomness.md has the
+in the whole batch. Other draws are the same for the whole step. docs/tensors.md has the
 counters; `:name` names a draw so that others around it do not move it.
 """
 
