@@ -51,6 +51,11 @@ def limits_of(given: Mapping[str, str]) -> Limits:
     return limits
 
 
+def is_document(source: Source) -> bool:
+    """Whether a text is an IR document and not a run file."""
+    return source.text.lstrip().startswith("{")
+
+
 def compile_input(
     file: str,
     variants: Sequence[str] = (),
@@ -88,7 +93,7 @@ def document_input(
     """The document of FILE, a run file or an IR document (`sexpgpu ir --json` writes one), and
     the warnings about it. Raises SxError with every diagnostic when there are errors."""
     source, base = source_of(file)
-    if not source.text.lstrip().startswith("{"):
+    if not is_document(source):
         compiled = _compile(source, base, variants, knobs or {}, limits or {})
         return compiled.checked(), compiled.diagnostics
     if variants or knobs:
@@ -116,6 +121,13 @@ def diagnostics_of(
 ) -> list[Diagnostic]:
     """Every diagnostic of FILE."""
     try:
-        return compile_input(file, variants, knobs, limits).diagnostics
+        source, base = source_of(file)
+        if is_document(source):
+            from sexpgpu.ir.document_json import read_document
+            from sexpgpu.ops import infer
+
+            read_document(source.text, infer)
+            return []
+        return _compile(source, base, variants, knobs or {}, limits or {}).diagnostics
     except SxError as error:
         return error.diagnostics

@@ -67,6 +67,10 @@ def commands() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line on `arguments` (default: the process's) and exit."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started us (>&-)
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # Names and labels hold any character; a terminal of another encoding must not stop us.
         reconfigure = getattr(stream, "reconfigure", None)

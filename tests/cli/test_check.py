@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import subprocess
 import sys
 from pathlib import Path
 
@@ -174,3 +175,30 @@ def test_a_cold_check_of_a_gpt_takes_a_fraction_of_a_second(process) -> None:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert min(seconds() for _ in range(5)) < 1.0
+
+
+def test_an_ir_document_is_checked_as_one(tmp_path: Path) -> None:
+    """`check` of a document reads it as a document: sound ones pass, damage has one diagnostic."""
+    command = [sys.executable, "-m", "sexpgpu"]
+    line = str(Path(__file__).parents[2] / "examples" / "line.sx")
+    made = subprocess.run([*command, "ir", line, "--json"], capture_output=True, check=True)
+    (tmp_path / "line.ir.json").write_bytes(made.stdout)
+    (tmp_path / "bad.ir.json").write_bytes(made.stdout.replace(b'"steps":200', b'"steps":-1'))
+    for name, status in (("line", 0), ("bad", 1)):
+        done = subprocess.run(
+            [*command, "check", str(tmp_path / f"{name}.ir.json")], capture_output=True, check=False
+        )
+        assert done.returncode == status
+        assert done.stderr.count(b"error[") == status
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_fault(closed: str, tmp_path: Path) -> None:
+    line = Path(__file__).parents[2] / "examples" / "line.sx"
+    for words, status in ((f"check {line}", 0), ("check -" if "<" in closed else "check x.sx", 1)):
+        done = subprocess.run(
+            f"{sys.executable} -m sexpgpu {words} {closed}", shell=True, cwd=tmp_path,
+            capture_output=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == status, done.stderr
+        assert b"Traceback" not in done.stderr + done.stdout
