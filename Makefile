@@ -15,6 +15,7 @@ help: ## what there is to make
 demo: .venv/installed ## train the digits example, offline, in under a minute
 	$(BIN)/sexpgpu check examples/digits.sx
 	$(BIN)/sexpgpu run examples/digits.sx --fresh
+	@echo 'to have sexpgpu on the PATH:  . $(BIN)/activate'
 
 test: lint types ## everything a change must pass: lint, layers, types, tests
 	$(PYTEST) -q -n $(WORKERS) -m "not slow"

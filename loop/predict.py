@@ -31,12 +31,6 @@ def predict(
             "the file has no way to predict: its model takes several values",
             fix="define (defun predict (model …) …) in the file",
         )
-    if "predict" not in document.graphs:
-        raise failure(
-            codes.E_RUN_001,
-            "the experiment has no prediction: its model takes several values",
-            fix="define (predict model …) in the file",
-        )
     graph = document.graphs["predict"]
     wanted = {
         n.removeprefix("batch/"): v.type for n, v in graph.inputs.items() if n.startswith("batch/")

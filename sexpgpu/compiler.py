@@ -26,7 +26,18 @@ from sexpgpu.lisp import world
 from sexpgpu.lisp.deep import alone
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.state import STATE, Limits
-from sexpgpu.lisp.values import CL, NIL, PRELUDE, TENSOR, Module, String, T, keyword, lisp_list
+from sexpgpu.lisp.values import (
+    CL,
+    NIL,
+    PRELUDE,
+    TENSOR,
+    Module,
+    String,
+    Symbol,
+    T,
+    keyword,
+    lisp_list,
+)
 from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
 from sexpgpu.source import Source
 
@@ -124,16 +135,20 @@ def declarations(source: Source, features: Sequence[str] = ()) -> tuple[Any, lis
         if form is END:
             break
         found.append(form)
-    return knobs.scan(found)
+    declared, problems = knobs.scan(found)
+    declared.unused = knobs.unused(declared, found, source)
+    return declared, problems
 
 
 def read_value(name: str, text: str) -> Any:
-    """The literal value of `--set name=text`: E-KNOB-003 when it does not read as one."""
+    """The literal value of `--set name=text`: E-KNOB-003 when it does not read as one. A symbol
+    is handed on: only the knob's declaration can say what it was to be."""
     source = Source(f"--set {name}", text)
     reader = Reader(source, Module("setting", (CL,)))
     try:
         value = reader.read()
-        if value is END or reader.read() is not END or not knobs.is_literal(value):
+        literal = isinstance(value, Symbol) or knobs.is_literal(value)
+        if value is END or reader.read() is not END or not literal:
             raise ValueError
     except (ReadFailure, TooDeep, ValueError):
         raise SxError(
@@ -203,7 +218,7 @@ def _compile_alone(
     experiment = Experiment(base, selection, session)
     with declaring(experiment), _without_collection():
         session.run(lambda: _compile_and_listen(compiled, experiment))
-    compiled.diagnostics = _unique([*problems, *compiled.diagnostics])
+    compiled.diagnostics = _unique([*problems, *compiled.diagnostics, *declared.unused])
     if compiled.errors:
         compiled.document = None
     return compiled

@@ -5,9 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from sexpgpu.diagnostics.codes import lisp as lisp_codes
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
 from sexpgpu.forms.callbacks import call_given
+from sexpgpu.forms.parse import is_list
 from sexpgpu.ir.graph import Value
 from sexpgpu.ir.types import FLOATS
 from sexpgpu.lisp.calls import values_list
@@ -22,10 +24,44 @@ def call_all(function: Function, *arguments: Any, what: str) -> list[Any]:
     return values_list(call_given(function, arguments, what))
 
 
-def model_and(arguments: list[Any]) -> str:
-    """The arguments of objective, evaluate and predict, in words."""
+def call_with_model(
+    function: Function, model: Any, prepare: Function, arguments: list[Any]
+) -> list[Any]:
+    """All the values of objective, evaluate or predict for the model and what prepare returned.
+
+    E-ARG-001 names both functions where the one returns another number than the other takes."""
     count = len(arguments)
-    return f"the model and the {count} value{'' if count == 1 else 's'} of prepare"
+    least, most = function.minimum - 1, function.maximum
+    if most == 0 or (least <= count and (most is None or count < most)):
+        return call_all(function, model, *arguments, what="the model and the values of prepare")
+    takes = str(max(least, 0))
+    if most is None:
+        takes = f"at least {takes}"
+    elif most - 1 > least:
+        takes = f"{takes} to {most - 1}"
+    listed = count == 1 and is_list(arguments[0]) and arguments[0] is not NIL
+    returned = "a list" if listed else f"{count} value{'' if count == 1 else 's'}"
+    if listed:
+        fix = f"return several values from {prepare.name}: (values …) in place of the list"
+    elif count < least:
+        fix = (
+            f"end {prepare.name} with (values …), one for each parameter of {function.name} "
+            "after the model"
+        )
+    else:
+        fix = f"give {function.name} a parameter for each value of {prepare.name}, after the model"
+    ends = [(prepare, f"returns {returned}"), (function, f"takes the model and {takes} more")]
+    if not listed and count > least:
+        ends.reverse()  # the one to mend comes first
+    labels = [Label(at.origin, said) for at, said in ends if at.origin is not None]
+    raise SxError(
+        Diagnostic(
+            lisp_codes.E_ARG_001,
+            f"{prepare.name} returns {returned}; {function.name} takes {takes} after the model",
+            labels,
+            fix=fix,
+        )
+    )
 
 
 def bad_result(function: Function, what: str, got: Any) -> SxError:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sexpgpu.assemble.calling import (
     bad_result,
     call_all,
+    call_with_model,
     is_scalar_float,
     mean_and_weight,
-    model_and,
     scalar_f32,
 )
 from sexpgpu.assemble.context import TRAIN
@@ -43,7 +43,7 @@ def trace_evaluation(
     metrics: list[Metric] = []
     with tracing(trace):
         arguments = call_all(prepare, batch_of(trace, stage), what="the batch")
-        values = call_all(evaluate, model, *arguments, what=model_and(arguments))
+        values = call_with_model(evaluate, model, prepare, arguments)
         if is_objective or (values and is_scalar_float(values[0]) and "loss" not in trace.metrics):
             mean, weight = mean_and_weight(trace, evaluate, values)
             outputs["metric/loss/value"] = trace.emit("mul", weight, mean)
@@ -77,7 +77,7 @@ def trace_prediction(
     with tracing(trace):
         arguments = call_all(prepare, batch_of(trace, stage), what="the batch")
         if predict is not None:
-            values = call_all(predict, model, *arguments, what=model_and(arguments))
+            values = call_with_model(predict, model, prepare, arguments)
         else:
             function = model.lisp_function()
             assert function is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sexpgpu.assemble.calling import call_all, mean_and_weight, model_and
+from sexpgpu.assemble.calling import call_all, call_with_model, mean_and_weight
 from sexpgpu.assemble.context import TRAIN
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.mixing import mixing_warnings
@@ -65,7 +65,7 @@ def trace_training(
     )
     with tracing(trace):
         arguments = call_all(prepare, batch_of(trace, stage), what="the batch")
-        values = call_all(objective, model, *arguments, what=model_and(arguments))
+        values = call_with_model(objective, model, prepare, arguments)
         terms: dict[str, tuple[Value, Value]] = {
             OBJECTIVE: mean_and_weight(trace, objective, values)
         }

@@ -11,15 +11,16 @@ from sexpgpu.assemble.initial import Initializers
 from sexpgpu.assemble.reporting import report_metrics
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
+from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.callbacks import call_given
-from sexpgpu.forms.groups import selector_test
+from sexpgpu.forms.groups import glob_matches, selector_test
 from sexpgpu.forms.models import Parameter, Tree
-from sexpgpu.forms.optimizers import Optimizer, run_body
+from sexpgpu.forms.optimizers import GroupForm, Optimizer, run_body
 from sexpgpu.ir.document import Group, Metric, State, Update
 from sexpgpu.ir.graph import Graph, Value
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lisp.printer import prin1_text as print_value
-from sexpgpu.lisp.values import Function
+from sexpgpu.lisp.values import Function, String
 from sexpgpu.ops import new_builder
 from sexpgpu.passes.pipeline import closed
 from sexpgpu.source import Origin
@@ -40,22 +41,16 @@ class Assignment:
         self.optimizers: dict[str, Optimizer] = {}
         self.groups: list[Group] = []
         left = {path: p for path, p in tree.parameters.items() if p.trainable}
+        owners: dict[str, str] = {}  # path -> the group that took it, frozen ones too
         for form in optimizer.exceptions:
             test = selector_test(form.selector, tree.aliases)
             taken = [path for path, p in left.items() if test(p)]
             if not taken:
-                labels, notes = located(form.origin)
-                self.warnings.append(
-                    Diagnostic(
-                        codes.W_OPT_001,
-                        f"the group {form.name} selects no parameter",
-                        labels,
-                        notes,
-                    )
-                )
+                self.warnings.append(_selects_nothing(form, tree, owners))
                 continue
             for path in taken:
                 del left[path]
+                owners[path] = form.name
                 if form.optimizer is not None:
                     self.members[path] = form.name
             self._add(form.name, form.optimizer)
@@ -83,6 +78,36 @@ class Assignment:
                 clip_norm=None,
             )
         )
+
+
+def _selects_nothing(form: GroupForm, tree: Tree, owners: dict[str, str]) -> Diagnostic:
+    """W-OPT-001, with why: earlier groups took all, or what the selector may have meant."""
+    test = selector_test(form.selector, tree.aliases)
+    matched = [path for path, p in tree.parameters.items() if test(p)]
+    takers = list(dict.fromkeys(owners[path] for path in matched if path in owners))
+    headline, fix = f"the group {form.name} selects no parameter", None
+    if takers:
+        several = "s" if len(takers) > 1 else ""
+        named = " and ".join(takers)
+        headline += f" that is left: the earlier group{several} {named} took all that it matches"
+        fix = f"put it before the group{several} {named}, or remove it"
+    elif matched:
+        headline += f" that is trained: {', '.join(matched[:3])} has :trainable nil"
+    elif isinstance(form.selector, String):
+        fix = _glob_fix(form.selector.text, tree)
+    labels, notes = located(form.origin)
+    return Diagnostic(codes.W_OPT_001, headline, labels, notes, fix)
+
+
+def _glob_fix(glob: str, tree: Tree) -> str | None:
+    """A path glob near to one that matches nothing, which does match."""
+    bare = glob.strip("/").replace(".", "/")
+    paths = [p for p, parameter in tree.parameters.items() if parameter.trainable]
+    paths += [alias for p in paths for alias in tree.aliases.get(p, ())]
+    for meant in (bare, f"{bare}/**", f"**/{bare}", f"**/{bare}/**"):
+        if bare and any(glob_matches(meant, path) for path in paths):
+            return f'write "{meant}"'
+    return did_you_mean(glob, paths) or f"the paths are {' '.join(paths[:8])}"
 
 
 def _constant(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sexpgpu.explain.costs import cost_by_line, cost_by_path, graph_cost
-from sexpgpu.ir.document import Document
+from sexpgpu.ir.document import Document, Parameter
 from sexpgpu.ir.graph import Graph
 
 
@@ -36,11 +36,39 @@ def parameters(document: Document) -> list[dict[str, Any]]:
             "init": describe_init(document.graphs[p.init]),
             "trainable": p.trainable,
             "group": p.group,
+            "decay": decay(document, p),
             "tags": p.tags,
             "count": _count(p.shape),
         }
         for p in document.parameters
     ]
+
+
+OPTIM = "stdlib/sexpgpu/optim.sx"
+
+
+def decay(document: Document, parameter: Parameter) -> float | None:
+    """The weight decay of a parameter under an optimizer of sexpgpu/optim: its group's `decay`,
+    or 0 for rank 0 and 1 without `:decay-all t` (the rule that the module states). None where it
+    is scheduled, the parameter is frozen, or the optimizer is another, whose `decay` may mean
+    anything."""
+    update = document.updates.get(parameter.path)
+    if update is None or not _is_from_optim(document.graphs[update.graph]):
+        return None
+    group = next(g for g in document.groups if g.name == update.group)
+    everywhere = group.constants.get("decay-all", "nil") != "nil"
+    if len(parameter.shape) < 2 and not everywhere:
+        return 0.0
+    return None if "decay" in group.schedules else float(group.constants.get("decay", 0.0))
+
+
+def _is_from_optim(graph: Graph) -> bool:
+    """Whether every node was traced from the text of sexpgpu/optim. False for a document that
+    was read without its places."""
+    places = [node.origin.span for node in graph.nodes]
+    return bool(places) and all(
+        span is not None and span.source.standard and span.source.name == OPTIM for span in places
+    )
 
 
 def describe_init(graph: Graph) -> str:

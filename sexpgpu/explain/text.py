@@ -67,13 +67,14 @@ def _parameters(data: dict[str, Any]) -> str:
             _shape(p["shape"]),
             p["init"],
             p["group"] or "frozen",
+            "" if p["decay"] is None else _number(p["decay"]),
             f"{p['count']:,}",
             " ".join(p["aliases"]),
         ]
         for p in data["parameters"]
     ]
-    head = ("path", "shape", "init", "group", "count", "also")
-    return f"Parameters: {data['parameter_count']:,}\n" + table(head, rows, right=(4,))
+    head = ("path", "shape", "init", "group", "decay", "count", "also")
+    return f"Parameters: {data['parameter_count']:,}\n" + table(head, rows, right=(4, 5))
 
 
 def _groups(data: dict[str, Any]) -> str:

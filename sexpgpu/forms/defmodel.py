@@ -24,6 +24,7 @@ from sexpgpu.forms.parse import (
     placed,
     shape_form,
     shape_of,
+    value_form,
 )
 from sexpgpu.ir.types import FLOATS
 from sexpgpu.lisp.calls import call as call_function
@@ -150,15 +151,15 @@ def _param_clause(clause: Any, model: Any, context: Context, rest: Callable[[], 
             model,
             quoted(name.name),
             shape_form(shape),
-            keys["dtype"][0] if "dtype" in keys else NIL,
+            value_form(*keys["dtype"]) if "dtype" in keys else NIL,
             _init_form(keys, context),
-            keys["trainable"][0] if "trainable" in keys else T,
-            keys["tags"][0] if "tags" in keys else NIL,
+            value_form(*keys["trainable"]) if "trainable" in keys else T,
+            value_form(*keys["tags"]) if "tags" in keys else NIL,
         ),
         clause,
     )
     if "when" in keys:
-        made = lisp_list([IF, keys["when"][0], made, NIL])
+        made = lisp_list([IF, value_form(*keys["when"]), made, NIL])
     return lisp_list([LET, lisp_list([lisp_list([name, made])]), rest()])
 
 
@@ -185,7 +186,7 @@ def _buffer_clause(clause: Any, model: Any, context: Context, rest: Callable[[],
             model,
             quoted(name.name),
             shape_form(clause.cdr.cdr.car),
-            keys["dtype"][0] if "dtype" in keys else NIL,
+            value_form(*keys["dtype"]) if "dtype" in keys else NIL,
             _init_form(keys, context),
         ),
         clause,
@@ -215,7 +216,7 @@ def _submodel_clause(clause: Any, model: Any, context: Context, rest: Callable[[
     keys = keyword_forms(clause.cdr.cdr.cdr, ("when",), context, f"submodel {name.name}")
     made = placed(call(_add_submodel, model, quoted(name.name), clause.cdr.cdr.car), clause)
     if "when" in keys:
-        made = lisp_list([IF, keys["when"][0], made, NIL])
+        made = lisp_list([IF, value_form(*keys["when"]), made, NIL])
     return lisp_list(
         [
             LET,

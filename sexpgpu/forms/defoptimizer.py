@@ -23,6 +23,7 @@ from sexpgpu.forms.parse import (
     placed,
     shape_form,
     shape_of,
+    value_form,
 )
 from sexpgpu.ir.types import DTYPES, TensorType
 from sexpgpu.lisp.hostforms import Context, host_macro, quoted
@@ -163,13 +164,13 @@ def _state_clause(clause: Any, context: Context, rest: Callable[[], Any]) -> Any
             _make_state,
             quoted(name.name),
             shape_form(clause.cdr.cdr.car),
-            keys["dtype"][0] if "dtype" in keys else NIL,
+            value_form(*keys["dtype"]) if "dtype" in keys else NIL,
             init,
         ),
         clause,
     )
     if "when" in keys:
-        made = lisp_list([IF, keys["when"][0], made, NIL])
+        made = lisp_list([IF, value_form(*keys["when"]), made, NIL])
     cell = Symbol(name.name)
     place = lisp_list([lisp_list([name, lisp_list([CELL_VALUE, cell])])])
     return lisp_list(

@@ -67,7 +67,7 @@ def defeval(form: Any, context: Context) -> Any:
     for key, default in (("every", NIL), ("batches", NIL), ("at-start", NIL), ("at-end", T),
                          ("prepare", NIL), ("evaluate", NIL)):  # fmt: skip
         given, where = keys.get(key, (default, None))
-        forms.extend((value_form(given), quoted(where)))
+        forms.extend((value_form(given, where), quoted(where)))
     return call(
         _declare, quoted(name.name), quoted(place), quoted(loader.name), quoted(loader_at), *forms
     )

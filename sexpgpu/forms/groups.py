@@ -71,19 +71,29 @@ def optimizer_groups(form: Any, context: Context) -> Any:
                 at=span_of(clause),
             )
         keys: list[Any] = []
-        for key, value in zip(parts[3::2], parts[4::2], strict=True):
+        places = _places(clause)
+        for key, value, place in zip(parts[3::2], parts[4::2], places[4::2], strict=True):
             if not is_keyword(key):
                 raise context.error(
                     codes.E_OPT_003,
                     f"group {parts[1].name}: a key was expected, not {print_value(key)}",
                     at=span_of(clause),
                 )
-            keys.extend((key, value_form(value)))
+            keys.extend((key, value_form(value, place)))
         selector = _selector_form(parts[2], context, car_span(clause.cdr.cdr))
         made = call(_group, BASE, quoted(parts[1].name), selector, lisp_list([LIST, *keys]))
         groups.append(placed(made, clause))
     base = lisp_list([lisp_list([BASE, call(_base, form.cdr.car)])])
     return lisp_list([LET, base, call(_groups, BASE, *groups)])
+
+
+def _places(forms: Any) -> list[Any]:
+    """The place of each form of a list."""
+    places: list[Any] = []
+    while isinstance(forms, Cons):
+        places.append(car_span(forms))
+        forms = forms.cdr
+    return places
 
 
 def _selector_form(form: Any, context: Context, place: Any) -> Any:

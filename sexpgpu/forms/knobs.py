@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,10 +13,21 @@ from sexpgpu.diagnostics.model import Code, Diagnostic, Label, Note, SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.parse import is_keyword, is_list, is_name
 from sexpgpu.lisp.hostforms import Context, host_macro, quoted
+from sexpgpu.lisp.other_names import VARIABLES
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.spans import car_span, span_of
-from sexpgpu.lisp.values import CL, NIL, TENSOR, Cons, String, Symbol, T, lisp_list, python_list
-from sexpgpu.source import Span
+from sexpgpu.lisp.values import (
+    CL,
+    NIL,
+    TENSOR,
+    Cons,
+    String,
+    Symbol,
+    T,
+    lisp_list,
+    python_list,
+)
+from sexpgpu.source import Source, Span
 
 MOST_STEPS = (1 << 31) - 1  # steps are counted in i32, in graphs and checkpoints
 KINDS = "a number, string, keyword, t, nil or a list of those"
@@ -74,13 +86,14 @@ class Sweep:
 class Declarations:
     """All that a file declares as variable. `broken` are the names whose declaration is wrong."""
 
-    __slots__ = ("broken", "knobs", "sweeps", "variants")
+    __slots__ = ("broken", "knobs", "sweeps", "unused", "variants")
 
     def __init__(self) -> None:
         self.broken: set[str] = set()
         self.knobs: dict[str, Knob] = {}
         self.variants: dict[str, Variant] = {}
         self.sweeps: dict[str, Sweep] = {}
+        self.unused: list[Diagnostic] = []  # warnings
 
 
 class Selection:
@@ -382,16 +395,24 @@ def unknown_knob(name: str, found: Declarations, span: Span | None) -> SxError:
 def check_value(knob: Knob, value: Any, span: Span | None) -> None:
     """Raise E-KNOB-003 unless the value may be the knob's."""
     shown = print_value(value)
-    notes = (
-        [Note("the knob is declared here", knob.span)] if knob.span and knob.span != span else []
-    )
+    elsewhere = span is not None and knob.span is not None and knob.span != span
+    notes = [Note("the knob is declared here", knob.span)] if elsewhere else []
+    if not is_literal(value):
+        raise _error(
+            codes.E_KNOB_003,
+            f"the knob {knob.name} takes a literal value, not the symbol {shown}",
+            span or knob.span,
+            _kind_fix(knob, value, span is None),
+            notes,
+        )
     if not same_kind(knob.default, value):
         raise _error(
             codes.E_KNOB_003,
             f"{shown} is not of the kind of the knob {knob.name}, whose default is "
             f"{print_value(knob.default)}",
             span or knob.span,
-            notes=notes,
+            _kind_fix(knob, value, span is None),
+            notes,
         )
     number = isinstance(value, int | float | Fraction)
     if knob.minimum is not None and (not number or value < knob.minimum):
@@ -415,9 +436,67 @@ def check_value(knob: Knob, value: Any, span: Span | None) -> None:
             codes.E_KNOB_003,
             f"{shown} is not among the choices of the knob {knob.name}",
             span or knob.span,
-            "choose one of " + " ".join(print_value(c) for c in knob.choices),
+            f"choose one of {' '.join(print_value(c) for c in knob.choices)}",
             notes,
         )
+
+
+def _kind_fix(knob: Knob, value: Any, setting: bool) -> str | None:
+    """What to write for a value of another kind than the knob's, in the file or by --set."""
+    write = f"write {knob.name}=" if setting else "write "
+    choices = [print_value(c) for c in knob.choices or ()]
+    default = print_value(knob.default)
+    listed = f"choose one of {' '.join(choices)}" if choices else None
+    word = value.name if isinstance(value, Symbol) else plain(value)
+    if (
+        isinstance(value, Symbol)
+        and VARIABLES.get(value.name)
+        and (knob.default is T or knob.default is NIL)
+    ):
+        return f"{write}{VARIABLES[value.name]}"
+    if is_keyword(knob.default) and isinstance(word, str) and value is not NIL and value is not T:
+        meant = f":{word.lstrip(':')}"
+        if not choices or meant in choices:
+            return f"{write}{meant}" + (f"; the choices are {' '.join(choices)}" if choices else "")
+        return did_you_mean(meant, choices) or listed
+    if listed:
+        return listed
+    if isinstance(knob.default, int | float | Fraction):
+        return f"give a number such as {default}"
+    if isinstance(knob.default, String) and isinstance(value, Symbol):
+        return f'{write}"{word}"'
+    if knob.default is T:
+        return "write t or nil"
+    return f"give a value such as {default}"
+
+
+def unused(declared: Declarations, forms: Iterable[Any], source: Source) -> list[Diagnostic]:
+    """W-RUN-001 for each knob whose name occurs nowhere but in declarations: to set it changes
+    nothing. It is the text that is looked through: forms behind #+ count, and forms that use a
+    module's names cannot be read before the module is."""
+    text = source.text
+    for form in forms:
+        head = form.car if isinstance(form, Cons) else None
+        span = span_of(form)
+        if isinstance(head, Symbol) and head.module is TENSOR and head.name in _READERS and span:
+            text = text[: span.start] + " " * (span.end - span.start) + text[span.end :]
+    used = set(_tokens(text))
+    return [
+        Diagnostic(
+            codes.W_RUN_001,
+            f"nothing uses the knob {knob.name}: to set it changes nothing",
+            [Label(knob.span)] if knob.span is not None else [],
+        )
+        for knob in declared.knobs.values()
+        if knob.name not in used and _tokens(knob.name) == [knob.name]
+    ]
+
+
+def _tokens(text: str) -> list[str]:
+    """The symbols, numbers and keywords of a text, in lower case; no strings, no comments."""
+    pattern = r'"(?:[^"\\]|\\.)*"|;[^\n]*|#\|.*?\|#|#\\.[^\s()]*|([^\s()\'`,";]+)'
+    found = (match.group(1) for match in re.finditer(pattern, text, re.DOTALL))
+    return [token.removeprefix("#.").strip("@|").lower() for token in found if token]
 
 
 def _check_variant(variant: Variant, found: Declarations) -> None:
@@ -511,7 +590,7 @@ def defvariant(form: Any, context: Context) -> Any:
 
 @host_macro("defsweep", "(name clause…)", layer=TENSOR, top_level=True)
 def defsweep(form: Any, context: Context) -> Any:
-    """Declare a sweep over knobs; `sexpgpu variants` lists its points."""
+    """Declare a sweep over knobs; `sexpgpu variants` prints its clauses."""
     return _named(form)
 
 

@@ -394,7 +394,7 @@ def defloader(form: Any, context: Context) -> Any:
         given, where = keys.get(key, (NIL if key != "drop-last" else T, None))
         if key == "fields" and where is not None:
             given = _fields_form(given, where, context)
-        forms.extend((value_form(given) if key != "fields" else given, quoted(where)))
+        forms.extend((value_form(given, where) if key != "fields" else given, quoted(where)))
     return call(_declare, *forms)
 
 

@@ -29,6 +29,7 @@ from sexpgpu.lisp.values import (
     lisp_list,
     python_list,
 )
+from sexpgpu.source import Span
 
 MAX_SIZE = 1 << 40  # elements of a tensor
 LIST = CL.own("list")
@@ -101,11 +102,18 @@ def placed(form: Any, at: Any) -> Any:
     return SrcCons(form.car, form.cdr, (source, start, end, -1, -1))
 
 
-def value_form(form: Any) -> Any:
-    """The form that gives a key's value: a property list becomes a list of its values."""
+def value_form(form: Any, place: Span | None = None) -> Any:
+    """The form that gives a key's value: a property list becomes a list of its values. `place` is
+    a name's, which has none itself: what is wrong with the value is shown there."""
     if isinstance(form, Cons) and is_keyword(form.car):
-        items = python_list(form) if _is_proper(form) else [form]
-        return lisp_list([LIST, *[x if is_keyword(x) else value_form(x) for x in items]])
+        forms: list[Any] = [LIST]
+        at: Any = form if _is_proper(form) else lisp_list([form])
+        while at is not NIL:
+            forms.append(value_form(at.car, car_span(at)))
+            at = at.cdr
+        return lisp_list(forms)
+    if place is not None and is_name(form):
+        return SrcCons(PROGN, lisp_list([form]), (place.source, place.start, place.end, -1, -1))
     return form
 
 

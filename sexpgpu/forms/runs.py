@@ -83,9 +83,9 @@ def defrun(form: Any, context: Context) -> Any:
     places = {key: where for key, (_, where) in keys.items()}
     forms: list[Any] = []
     given: list[str] = []
-    for key, (value, _) in keys.items():
+    for key, (value, where) in keys.items():
         given.append(key)
-        forms.append(quoted(value) if key in NAMES else value_form(value))
+        forms.append(quoted(value) if key in NAMES else value_form(value, where))
     return call(_declare, quoted(name.name), quoted(place), quoted(given), quoted(places), *forms)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sexpgpu.lisp.callnodes import CallFixed, CallGlobal, CallLocal, CallValue
+from sexpgpu.lisp.callnodes import CallFixed, CallGlobal, CallLocal, CallValue, Defined
 from sexpgpu.lisp.errors import LispError, program_error
 from sexpgpu.lisp.hostforms import Operator
 from sexpgpu.lisp.nodes import (
@@ -18,6 +18,7 @@ from sexpgpu.lisp.nodes import (
     Node,
     progn,
 )
+from sexpgpu.lisp.other_names import OPERATORS
 from sexpgpu.lisp.scope import DYNAMIC, LocalMacro, Scope, SymbolMacro, Var
 from sexpgpu.lisp.state import STATE, Site, limit
 from sexpgpu.lisp.values import CL, NIL, UNBOUND, Cons, Function, SrcCons, Symbol
@@ -203,9 +204,12 @@ def _analyze_cons(form: Any, scope: Scope, tails: Tails) -> Node:
             return CallFixed(function, nodes, site_here())
         session = STATE.session
         site = site_here()
-        if function is None and session is not None:
-            session.note_call(head, site)
-        return CallGlobal(head, nodes, site)
+        if function is not None:
+            return CallGlobal(head, nodes, site)
+        if session is not None:
+            session.note_call(head, site, scope)
+        made = CallGlobal(head, nodes, site, scope)
+        return Defined(made) if head.name in OPERATORS else made
     if isinstance(head, Function):
         return CallFixed(head, arguments(form.cdr, scope, form), site_here())
     if kind is Operator:

@@ -17,7 +17,7 @@ from sexpgpu.lisp.nodes import (
     Run,
     single,
 )
-from sexpgpu.lisp.scope import Frame, LocalFunction
+from sexpgpu.lisp.scope import Frame, LocalFunction, Scope
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import MV, NIL, Function, Symbol
 
@@ -53,15 +53,18 @@ def _one(run: Run) -> Run:
 class CallGlobal(Node):
     """A call of whatever the symbol's function is when it runs."""
 
-    __slots__ = ("arguments", "site", "symbol")
+    __slots__ = ("arguments", "scope", "site", "symbol")
 
-    def __init__(self, symbol: Symbol, arguments: list[Node], site: Site) -> None:
+    def __init__(
+        self, symbol: Symbol, arguments: list[Node], site: Site, scope: Scope | None = None
+    ) -> None:
         self.symbol = symbol
         self.arguments = arguments
         self.site = site
+        self.scope = scope  # of a function that is not defined yet: what else was meant
 
     def emit(self, frame: Frame) -> Run:
-        symbol, site = self.symbol, self.site
+        symbol, site, scope = self.symbol, self.site, self.scope
         runs, multi = _emit_arguments(self.arguments, frame)
         count = len(runs)
         state = STATE
@@ -71,7 +74,7 @@ class CallGlobal(Node):
         def resolve(function: Any) -> Any:
             state.site = site
             if function is None:
-                raise undefined_function(symbol, site)
+                raise undefined_function(symbol, site, scope)
             check_count(function, count)
             force = getattr(function.call, "force", None)
             return function.call if force is None else force()
@@ -162,6 +165,26 @@ class CallGlobal(Node):
             return target(*values)
 
         return call
+
+
+class Defined(Node):
+    """A call whose function must be defined before the arguments are evaluated: its name is an
+    operator elsewhere, and what follows it there is no list of arguments."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: CallGlobal) -> None:
+        self.call = call
+
+    def emit(self, frame: Frame) -> Run:
+        call, run = self.call, self.call.emit(frame)
+
+        def checked(env: Any) -> Any:
+            if call.symbol.function is None:
+                raise undefined_function(call.symbol, call.site, call.scope)
+            return run(env)
+
+        return checked
 
 
 class CallFixed(Node):

@@ -117,9 +117,10 @@ def unbound_variable(symbol: Symbol, site: Site | None = None, scope: Any = None
     return make_error("unbound-variable", site, name=symbol, scope=scope)
 
 
-def undefined_function(name: Any, site: Site | None = None) -> LispError:
-    """The function is not defined. `name` is a symbol, or a list (setf symbol)."""
-    return make_error("undefined-function", site, name=name)
+def undefined_function(name: Any, site: Site | None = None, scope: Any = None) -> LispError:
+    """The function is not defined. `name` is a symbol, or a list (setf symbol). `scope` knows the
+    variables around the call."""
+    return make_error("undefined-function", site, name=name, scope=scope)
 
 
 def simple_error(message: str) -> LispError:

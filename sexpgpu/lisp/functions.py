@@ -245,7 +245,7 @@ def _function(form: Any, scope: Scope, tails: Tails) -> Node:
         return Constant(name.function)
     site = site_here()
     if name.function is None and STATE.session is not None:
-        STATE.session.note_call(name, site)
+        STATE.session.note_call(name, site, scope)
 
     def make(frame: Frame) -> Run:
         def run(env: Any) -> Any:

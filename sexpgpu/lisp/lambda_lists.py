@@ -89,17 +89,18 @@ def parse(form: Any, who: str, macro: bool = False) -> LambdaList:
     at: Any = form
     seen: set[Any] = set()
 
-    def bad(message: str) -> Exception:
-        return program_error(f"lambda list of {who}: {message}", code="lambda-list")
+    def bad(message: str, name: Any = None) -> Exception:
+        message = f"lambda list of {who}: {message}"
+        return program_error(message, code="lambda-list", name=name)
 
     def target(item: Any) -> Any:
         if isinstance(item, Symbol):
             if item.constant:
-                raise bad(f"{brief(item)} is a constant and cannot be a parameter")
+                raise bad(f"{brief(item)} is a constant and cannot be a parameter", item)
             if item.name in KEYWORDS:
                 raise bad(f"{item.name} is misplaced")
             if item in seen:
-                raise bad(f"{item.name} occurs twice")
+                raise bad(f"{item.name} occurs twice", item)
             seen.add(item)
             return item
         if macro and (isinstance(item, Cons) or item is NIL):

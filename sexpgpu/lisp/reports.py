@@ -10,7 +10,7 @@ from sexpgpu.diagnostics.model import Code, Diagnostic, Label, Note
 from sexpgpu.lisp.conditions import TYPES, report
 from sexpgpu.lisp.errors import LimitError, LispError
 from sexpgpu.lisp.state import Site
-from sexpgpu.lisp.values import CL, KEYWORD, Condition, Function, Module, Symbol
+from sexpgpu.lisp.values import CL, KEYWORD, UNBOUND, Condition, Function, Module, Symbol
 from sexpgpu.reader.names import nearest
 from sexpgpu.reader.printer import brief
 from sexpgpu.source import Span
@@ -63,20 +63,22 @@ def code_of(condition: Condition) -> Code:
     return codes.E_COND_001
 
 
-def error_diagnostic(error: LispError, module: Module | None, session: Any) -> Diagnostic:
+def error_diagnostic(error: LispError, module: Module | None) -> Diagnostic:
     """The diagnostic of an error."""
     condition = error.condition
     code = code_of(condition)
     headline = safe_report(condition)
     if condition.type == "unbound-variable":
         headline = f"the variable {brief(condition.slots.get('name'))} has no value"
+    if code is codes.E_NAME_002 and isinstance(condition.slots.get("name"), Symbol):
+        headline = uncallable(condition.slots["name"]) or headline
     labels, notes = place_of(error.site, error.frames, error.hidden)
     if error.uses and condition.slots.get("code") != "form":
         labels, notes = _expanding(error, labels, notes)
         if code is not codes.E_ARG_005:
             headline = f"expanding {error.uses[-1][0]}: {headline}"
             code = codes.E_MACRO_001
-    fix, more = _fix(code, condition, module, session)
+    fix, more = _fix(code, condition, module, error.site)
     notes = [*more, *notes]
     return Diagnostic(code, headline, labels, notes[:MAX_NOTES], fix)
 
@@ -178,7 +180,7 @@ def _user_span(site: Site) -> Span | None:
 
 
 def _fix(
-    code: Code, condition: Condition, module: Module | None, session: Any
+    code: Code, condition: Condition, module: Module | None, site: Site
 ) -> tuple[str | None, list[Note]]:
     slots = condition.slots
     name = slots.get("name")
@@ -186,8 +188,10 @@ def _fix(
         return _variable_fix(name, module, slots.get("scope"))
     if code is codes.E_NAME_002:
         if isinstance(name, Symbol):
-            return function_fix(name, module, session)
+            return function_fix(name, module, slots.get("scope"), site.span), []
         return None, []
+    if code is codes.E_ARG_003 and isinstance(name, Symbol):
+        return f"give the parameter another name, such as {name.name.lstrip(':')}1", []
     if code is codes.E_ARG_001 and isinstance(slots.get("function"), Function):
         return _count_fix(slots["function"])
     if code is codes.E_ARG_002 and "known" in slots:
@@ -240,35 +244,75 @@ def _visible(module: Module | None, keep: Callable[[Symbol], bool]) -> list[str]
 
 
 def _variable_fix(name: Symbol, module: Module | None, scope: Any) -> tuple[str | None, list[Note]]:
-    from sexpgpu.lisp.values import UNBOUND
+    function = name.function
+    if function is not None:
+        # A constructor or a function was written where a value belongs.
+        shown = f"{_prefix(name, module)}{name.name}"
+        called = f"({shown})" if function.maximum == 0 else f"({shown} …)"
+        return f"write {called} to call it, or #'{shown} for the function itself", [
+            Note(f"{shown} is a function, not a variable")
+        ]
+    from sexpgpu.lisp.other_names import VARIABLES
 
     known: list[str] = [] if scope is None else scope.variable_names()
-    known += _visible(module, lambda s: s.value is not UNBOUND)
-    near = nearest(name.name, known)
+    known += _visible(module, lambda s: s.value is not UNBOUND or s.symbol_macro is not UNBOUND)
+    near = VARIABLES.get(name.name) or nearest(name.name, known)
     if near:
         return f"write {near}", []
-    notes: list[Note] = []
-    if name.function is not None:
-        notes.append(Note(f"{name.name} is a function: as a value it is written #'{name.name}"))
     if name.name.startswith(":") or name.module is KEYWORD:
-        return None, notes
+        return None, []
     shown = name.name if len(name.name) <= 40 else f"{name.name[:39]}…"
-    return f"correct the name, or define it: (defvar {shown} …)", notes
+    return f"correct the name, or define it: (defvar {shown} …)", []
 
 
-def function_fix(
-    name: Symbol, module: Module | None, session: Any
-) -> tuple[str | None, list[Note]]:
-    known = _visible(module, lambda s: s.function is not None or s.macro is not None)
+def _prefix(name: Symbol, module: Module | None) -> str:
+    """`alias:` where the module knows the symbol by an alias only, else nothing."""
+    if module is None or module.find(name.name) is name:
+        return ""
+    for alias, target in module.aliases.items():
+        if target is name.module:
+            return f"{alias}:"
+    return ""
+
+
+def uncallable(name: Symbol) -> str | None:
+    """What to say of a name that can be no function's."""
+    return f"{brief(name)} is a keyword and cannot be called" if name.module is KEYWORD else None
+
+
+def function_fix(name: Symbol, module: Module | None, scope: Any, call: Span | None) -> str:
+    """What to write for the call of an undefined function; `scope` knows the variables around."""
+    if name.module is KEYWORD:
+        return f"for a list write '({brief(name)} …), or (list {brief(name)} …)"
+    if module is None and isinstance(name.module, Module) and name.module is not CL:
+        module = name.module  # while graphs are traced no file is being read
+    if (scope is not None and scope.variable(name) is not None) or (
+        name.value is not UNBOUND or name.symbol_macro is not UNBOUND
+    ):
+        return _variable_call(name, call)
     from sexpgpu.lisp.analyze import SPECIAL
+    from sexpgpu.lisp.other_names import FUNCTIONS
 
+    known = _visible(module, lambda s: s.function is not None or s.macro is not None)
     known.extend(s.name for s in SPECIAL)
-    near = nearest(name.name, known)
-    if near:
-        return f"write {near}", []
+    if FUNCTIONS.get(name.name.replace("_", "-")) in known:
+        return f"write {FUNCTIONS[name.name.replace('_', '-')]}"
     if module is not None:
         for alias, target in module.aliases.items():
             found = target.symbols.get(name.name)
             if found is not None and (found.function or found.macro):
-                return f"write {alias}:{name.name}", []
-    return "correct the name, or define the function", []
+                return f"write {alias}:{name.name}"
+    near = nearest(name.name, known)
+    return f"write {near}" if near else "correct the name, or define the function"
+
+
+def _variable_call(name: Symbol, call: Span | None) -> str:
+    """A variable's name stands where a function's belongs."""
+    text = call.text if call is not None else ""
+    head = f"({name.name}"
+    if text == f"{head})":
+        return f"{name.name} is a variable here: write {name.name}, or (funcall {name.name})"
+    shown = f"(funcall {name.name} …)"
+    if text.lower().startswith(f"{head} ") and "\n" not in text and len(text) <= 60:
+        shown = f"(funcall {name.name}{text[len(head) :]}"
+    return f"{name.name} is a variable here: write {shown}"

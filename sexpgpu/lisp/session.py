@@ -95,7 +95,7 @@ class Session:
         self._definitions: dict[tuple[str, Symbol], tuple[Any, Span | None]] = {}
         self._failed: set[Symbol] = set()
         self._failed_aliases: set[str] = set()
-        self._calls: dict[Symbol, Site] = {}
+        self._calls: dict[Symbol, tuple[Site, Any]] = {}
         self._started = False
         self._running = False
         self._random: Any = None  # the generator of `random`, kept from run to run
@@ -298,19 +298,20 @@ class Session:
         """Warn of calls of functions that were never defined."""
         if any(d.severity == "error" for d in found):
             return
-        from sexpgpu.lisp.reports import function_fix
+        from sexpgpu.lisp.reports import function_fix, uncallable
 
-        for symbol, site in self._calls.items():
+        for symbol, (site, scope) in self._calls.items():
             if symbol.function is not None or symbol.macro is not None or symbol in self._failed:
                 continue
             span = site.span
             if span is None or span.source.standard:
                 continue
-            fix, _ = function_fix(symbol, STATE.module, self)
+            fix = function_fix(symbol, STATE.module, scope, span)
             self.warn(
                 Diagnostic(
                     codes.W_NAME_002,
-                    f"the function {symbol.name} is called here and never defined",
+                    uncallable(symbol)
+                    or f"the function {symbol.name} is called here and never defined",
                     [Label(span)],
                     fix=fix,
                 )
@@ -414,7 +415,7 @@ class Session:
         from sexpgpu.lisp.reports import error_diagnostic, limit_diagnostic
 
         if isinstance(error, LispError):
-            return error_diagnostic(error, STATE.module, self)
+            return error_diagnostic(error, STATE.module)
         if isinstance(error, LimitError):
             return limit_diagnostic(error)
         if isinstance(error, ReadFailure):
@@ -444,9 +445,9 @@ class Session:
         labels, notes = place_of(site, STATE.stack[::-1], 0)
         self.warn(Diagnostic(codes.W_COND_001, safe_report(condition), labels, notes[:8]))
 
-    def note_call(self, symbol: Symbol, site: Site) -> None:
-        """A function that is not defined yet is called in the text."""
-        self._calls.setdefault(symbol, site)
+    def note_call(self, symbol: Symbol, site: Site, scope: Any) -> None:
+        """A function that is not defined yet is called in the text; `scope` is what is around."""
+        self._calls.setdefault(symbol, (site, scope))
 
     def defining(self, name: Symbol, kind: str, site: Site) -> Symbol:
         """The symbol that a definition defines. Errors: names of other modules, a second

@@ -25,15 +25,24 @@ def distance(a: str, b: str, most: int) -> int:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name nearest to a misspelt one, or None when none is near."""
-    most = 1 if len(name) <= 3 else 2 if len(name) <= 7 else 3
+    """The known name nearest to a misspelt one, or None when none is near.
+
+    A wrong guess misleads more than none: below three letters nothing is guessed, up to five one
+    edit is allowed, then two, and three from ten letters. The first letter must agree, but for
+    one edit in a name of six letters or more."""
+    size = len(name.lstrip(":"))
+    if size < 3:
+        return None
+    most = 1 if size <= 5 else 2 if size <= 9 else 3
     best: str | None = None
     best_key = (most + 1, 0)
     for other in known:
-        if other == name:
+        alike = other[:1] == name[:1]
+        if other == name or (size <= 5 and not alike):
             continue
-        found = distance(name, other, most)
+        allowed = most if alike else 1
+        found = distance(name, other, allowed)
         key = (found, abs(len(other) - len(name)))
-        if found <= most and found < len(name) and key < best_key:
+        if found <= allowed and key < best_key:
             best, best_key = other, key
     return best

@@ -39,11 +39,20 @@ def failure(
             said.append(f"{name} is {value.value.type}")
             span = value.origin.user_span
             if span is not None and span != origin.user_span:
-                made.append(Note(f"{name} was made here", span))
+                made.append(Note(f"{name} {_made(value)} here", span))
     labels, around = located(origin, ", ".join(said))
     if said and not labels:  # called from Python: there is no line to stand beside
         made.insert(0, Note(", ".join(said)))
     return SxError(Diagnostic(code, headline, labels, [*notes, *made, *around][:8], fix))
+
+
+def _made(tensor: Tensor) -> str:
+    """How a tensor came about: a parameter is declared, not made."""
+    for source, made in tensor.trace.sources.items():
+        if made is tensor:
+            name = getattr(source, "path", None) or getattr(source, "name", "")
+            return f"is the {source.lisp_type} {name}, declared"
+    return "was made"
 
 
 def foreign_tensor(tensor: Tensor) -> SxError:

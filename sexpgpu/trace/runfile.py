@@ -286,7 +286,7 @@ def record_metric(name: Any, values: Any, *pairs: Any) -> Any:
 def record_term(name: Any, values: Any, *pairs: Any) -> Any:
     """Note a loss term on the trace (see `loss-term`)."""
     trace, full, listed, origin = _begin("loss-term", name, values)
-    if trace.domain not in ("train", "eval", "function"):
+    if trace.domain not in ("train", "eval", "predict", "function"):  # predict: of no effect
         raise failure(E_METRIC_002, f"loss-term: the graph {trace.name} has no loss to add to")
     value = listed[0] if listed else NIL
     if is_tensor(value) and resolve(value).type.dtype not in FLOATS:

@@ -19,6 +19,36 @@ def test_pages(sx) -> None:
     assert sx("docs", "quickstart.md").out == page.out
 
 
+@pytest.mark.parametrize(
+    "word, said, page",
+    [
+        ("linear", "(linear in out ", "nn"),
+        ("linear", "(linear from to steps)", "optim"),
+        ("optim:sgd", "(sgd &key ", "optim"),
+        ("mapcar", "(mapcar function list ", "builtins"),
+        ("clip-norm", ":clip-norm\n", "defrun"),
+        ("steps", "--steps N\n", "run"),
+        ("train/grad-norm", "train/grad-norm\n", "metrics"),
+        ("loop", "loop: see ", "special-forms"),
+    ],
+)
+def test_a_name(sx, word: str, said: str, page: str) -> None:
+    result = sx("docs", word)
+    assert result.code == 0
+    assert said in result.out
+    assert f"sexpgpu docs {page}" in result.out
+
+
+def test_a_module_s_name_is_that_module_s_only(sx) -> None:
+    assert "from to steps" not in sx("docs", "nn:linear").out
+
+
+def test_a_name_that_there_is_not(sx) -> None:
+    result = sx("docs", "nn:lineer")
+    assert result.code == 2
+    assert "did you mean nn:linear?" in result.err
+
+
 @pytest.mark.parametrize("words", [("docs", "e-int-001"), ("explain", "E-INT-001")])
 def test_a_code(sx, words: tuple[str, str]) -> None:
     result = sx(*words)

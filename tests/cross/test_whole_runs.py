@@ -104,3 +104,13 @@ def test_what_a_file_prints_is_shown(capsys: pytest.CaptureFixture[str], tmp_pat
     out = capsys.readouterr().out
     assert out.startswith("hello")
     assert "#<tensor f32 (3 1)" in out
+
+
+def test_a_loss_term_in_a_model_has_no_effect_on_prediction(tmp_path: Path) -> None:
+    text = LINE.replace(
+        "(forward (x) (fit x))",
+        '(forward (x) (loss-term :size (mean (square (param fit "w")))) (fit x))',
+    )
+    run = sx.compile_text(text).run(runs=str(tmp_path), device="interp", steps=3)
+    assert "train/size" in run.metrics
+    assert run.predict(x=[[1.0]]).shape == (1, 1)

@@ -111,9 +111,10 @@ E_ARG_003 = code(
     title="malformed lambda list",
     explain=(
         "A lambda list is: required parameters, then &optional, &rest (in macros also &body), "
-        "&key, &allow-other-keys, &aux, in this order, each variable once."
+        "&key, &allow-other-keys, &aux, in this order, each variable once; t, nil, pi and "
+        "keywords are constants and can be none."
     ),
-    fix="order the parameters so",
+    fix="write the lambda list so",
     bad="(defun f (&key a &optional b) (list a b))\n",
     good="(defun f (&optional b &key a) (list a b))\n",
 )

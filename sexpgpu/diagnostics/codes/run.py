@@ -138,7 +138,7 @@ E_KNOB_002 = code(
     "E-KNOB-002",
     title="an unknown knob or variant",
     explain="A selection may name only what the file declares.",
-    fix="use a declared name (sexpgpu variants FILE lists them)",
+    fix="use a declared name (`sexpgpu variants FILE` lists them)",
     bad="(defknob lr 0.1)\n(defvariant fast (lrr 0.2))\n" + GOOD.replace(":lr 0.1", ":lr lr"),
     good="(defknob lr 0.1)\n(defvariant fast (lr 0.2))\n" + GOOD.replace(":lr 0.1", ":lr lr"),
 )

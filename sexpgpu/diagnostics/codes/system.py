@@ -34,7 +34,7 @@ E_CKPT_001 = code(
         "`--resume STEP` or `--resume PATH` names a checkpoint that does not exist. "
         "(`--resume latest` starts at step 0 when there is none yet, and says so.)"
     ),
-    fix="list what there is with `sexpgpu checkpoint list RUN`",
+    fix="look into the run's folder `checkpoints` for the steps there are",
 )
 E_CKPT_002 = code(
     "E-CKPT-002",
@@ -124,7 +124,7 @@ W_CKPT_001 = code(
         "A checkpoint is torn or damaged, as a kill in the middle of a save leaves one. It was "
         "passed over, and the newest whole one is used."
     ),
-    fix="nothing to do; `sexpgpu checkpoint prune` removes what is damaged",
+    fix="nothing to do; the damaged one can be deleted",
 )
 W_CKPT_002 = code(
     "W-CKPT-002",
@@ -162,22 +162,22 @@ E_DEV_001 = code(
         "The device asked for cannot be used here: no such hardware, no driver, or jax was "
         "installed without support for it."
     ),
-    fix="`sexpgpu doctor` says what is missing; `--device auto` takes what there is",
+    fix="`sexpgpu docs install` says what each device needs; `--device auto` takes what there is",
 )
 E_DEV_002 = code(
     "E-DEV-002",
     title="the devices do not divide the batch",
     explain=(
-        "Each microbatch is split equally over the devices, so `--devices n` must divide the "
+        "Each microbatch is split equally over the devices, so their number must divide the "
         "microbatch of every stage."
     ),
-    fix="leave `--devices` out: the largest count that divides is taken",
+    fix="choose a `:batch` and `:microbatches` that the number of devices divides",
 )
 E_DEV_003 = code(
     "E-DEV-003",
     title="not enough devices",
     explain="More devices were asked for than this machine, or this job, has.",
-    fix="ask for fewer, or leave `--devices` out",
+    fix="ask for fewer",
 )
 E_DEV_004 = code(
     "E-DEV-004",
@@ -186,16 +186,13 @@ E_DEV_004 = code(
         "The device or host has no room for the parameters, optimizer state and activations of "
         "a step. `sexpgpu explain` shows the plan."
     ),
-    fix=(
-        "more `:microbatches`, `:remat :blocks`, `:shard :zero` or `:full` over several devices, "
-        "or a smaller batch"
-    ),
+    fix="more `:microbatches`, a smaller batch, or `:precision :bf16`",
 )
 E_DEV_005 = code(
     "E-DEV-005",
     title="package missing or too old",
     explain="A Python package that this verb needs is not installed, or its version is too old.",
-    fix="install it; `sexpgpu doctor` prints the command",
+    fix="install the package that the message names; see `sexpgpu docs install`",
 )
 E_DEV_006 = code(
     "E-DEV-006",
@@ -204,7 +201,7 @@ E_DEV_006 = code(
         "The device or its compiler reported an error of its own, quoted in the message. It is "
         "not a fault of the file."
     ),
-    fix="`--resume latest` goes on from the last checkpoint; `sexpgpu doctor` checks the device",
+    fix="`--resume latest` goes on from the last checkpoint; if it recurs, check the device",
 )
 E_DEV_007 = code(
     "E-DEV-007",
@@ -216,7 +213,7 @@ E_DEV_008 = code(
     "E-DEV-008",
     title="environment variable not understood",
     explain="An environment variable that sexpgpu reads has a value it cannot use.",
-    fix="unset or correct it; `sexpgpu doctor --json` lists each variable and its value",
+    fix="unset or correct it; `sexpgpu docs environment` lists the variables",
 )
 W_DEV_001 = code(
     "W-DEV-001",
@@ -248,7 +245,7 @@ E_STORE_002 = code(
         "The file system or object store refused: permissions, or missing, wrong or expired "
         "credentials."
     ),
-    fix="`sexpgpu doctor FILE` shows which credentials are found and where from",
+    fix="check the permissions, or the credentials that the store is given",
 )
 E_STORE_003 = code(
     "E-STORE-003",
@@ -307,8 +304,7 @@ E_DIST_001 = code(
         "The environment names some, but not all, of what several processes need to find each "
         "other: coordinator, number of processes, and each one's number."
     ),
-    fix="start every process under the scheduler's launcher, or give --coordinator, --processes "
-    "and --process",
+    fix="start every process under the scheduler's launcher",
 )
 E_DIST_002 = code(
     "E-DIST-002",

@@ -232,7 +232,7 @@ E_IR_001 = code(
     "E-IR-001",
     title="the document is not JSON",
     explain="An IR document is one JSON object in UTF-8.",
-    fix="write the document again with sexpgpu ir, or restore the file",
+    fix="write the document again with `sexpgpu ir`, or restore the file",
 )
 E_IR_002 = code(
     "E-IR-002",
@@ -244,20 +244,20 @@ E_IR_003 = code(
     "E-IR-003",
     title="a field missing, unknown or of the wrong kind",
     explain="Each part of the document has a fixed set of fields: docs/ir.md lists them.",
-    fix="write the document again with sexpgpu ir, or mend the field that is named",
+    fix="write the document again with `sexpgpu ir`, or mend the field that is named",
 )
 E_IR_004 = code(
     "E-IR-004",
     title="a reference to a value that is not defined before",
     explain="A node may use the graph's inputs and the results of the nodes before it.",
-    fix="write the document again with sexpgpu ir, or mend the reference that is named",
+    fix="write the document again with `sexpgpu ir`, or mend the reference that is named",
 )
 E_IR_005 = code(
     "E-IR-005",
     title="a type that is not what its operation gives",
     explain="On reading, the shape, dtype and batch axis of every result are inferred again from "
     "the operands, and must be those that are written.",
-    fix="write the document again with sexpgpu ir, or mend the type that is named",
+    fix="write the document again with `sexpgpu ir`, or mend the type that is named",
 )
 E_IR_006 = code(
     "E-IR-006",
@@ -270,7 +270,7 @@ E_IR_007 = code(
     "E-IR-007",
     title="a node that its operation refuses",
     explain="The operands or attributes of the node are not ones that its operation takes.",
-    fix="write the document again with sexpgpu ir, or mend the node that is named",
+    fix="write the document again with `sexpgpu ir`, or mend the node that is named",
 )
 E_IR_008 = code(
     "E-IR-008",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from sexpgpu.cli.main import VERBS, commands
 from sexpgpu.compiler import check_text
 from sexpgpu.diagnostics.codes import FAMILIES, all_codes, lookup
 from sexpgpu.lisp.session import Session
@@ -59,6 +61,28 @@ def test_a_code_is_complete(code) -> None:
 def test_lookup_takes_either_case() -> None:
     assert lookup("e-int-001") is lookup("E-INT-001") is all_codes()["E-INT-001"]
     assert lookup("E-INT-999") is None
+
+
+def test_codes_name_only_verbs_pages_and_flags_that_exist() -> None:
+    flags = {flag for parameter in commands.params for flag in parameter.opts}
+    flags |= {"--help", "--traceback"}
+    for verb in VERBS:
+        command = import_module(f"sexpgpu.cli.{verb}").command
+        flags |= {flag for parameter in command.params for flag in parameter.opts}
+    pages = {page.stem for page in (ROOT / "sexpgpu" / "docs").glob("*.md")}
+    wrong: list[str] = []
+    for code in CODES:
+        text = f"{code.explain} {code.fix}"
+        wrong += [f"{code.id}: {v}" for v in re.findall(r"`sexpgpu ([a-z]+)", text)
+                  if v not in VERBS]  # fmt: skip
+        wrong += [f"{code.id}: {p}" for p in re.findall(r"`sexpgpu docs ([a-z-]+)", text)
+                  if p not in pages]  # fmt: skip
+        wrong += [f"{code.id}: {f}" for f in re.findall(r"--[a-z][a-z-]*", text)
+                  if f not in flags]  # fmt: skip
+        # A verb is written between backquotes, where the above finds it.
+        wrong += [f"{code.id}: {v}" for v in re.findall(r"(?<!`)sexpgpu ([a-z]+)", text)
+                  if v in VERBS]  # fmt: skip
+    assert wrong == []
 
 
 def test_no_code_is_written_outside_the_catalogue() -> None:
