@@ -1,6 +1,6 @@
 """`events.jsonl`: one JSON object a line, each (step, series) exactly once.
 
-The log is appended to under a file lock, because `sexpgpu annotate` may add a line while the run
+The log is appended to under a file lock, because `annotate` may add a line while the run
 goes on: whoever writes takes the next `seq`. A line is written whole or taken back.
 """
 
