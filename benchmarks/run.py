@@ -199,6 +199,7 @@ def main() -> None:
     names = ["start-up", *(job.name for job in JOBS)]
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"of: {', '.join(names)}")
+    parser.add_argument("--peers", nargs="*", metavar="NAME", help="only peers so called")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--wait", type=float, default=45, help="seconds to wait for quiet")
     parser.add_argument("--out", type=Path, default=RESULTS / "results.jsonl")
@@ -211,6 +212,9 @@ def main() -> None:
         chosen = given.jobs or [job.name for job in JOBS] + ["start-up"]
         given.out.parent.mkdir(parents=True, exist_ok=True)
         jobs = [job for job in JOBS if job.name in chosen]
+        if given.peers is not None:
+            keep = [tuple(p for p in job.peers if p.name in given.peers) for job in jobs]
+            jobs = [job._replace(peers=peers) for job, peers in zip(jobs, keep, strict=True)]
         measure(jobs, "start-up" in chosen, given.rounds, given.wait, given.out)
     with (given.show or given.out).open(encoding="utf-8") as stream:
         print(table([json.loads(line) for line in stream]))
