@@ -57,10 +57,14 @@ class Status:
             self._write()
 
     def last_words(self, **fields: Any) -> None:
-        """`update` from the thread that ends the process: waits for no lock, and writes beside
-        the file that another thread may be in the middle of writing."""
+        """`update` from a signal's handler that ends the process. Another thread that is writing
+        is waited for, or it would have the last word; a write of the thread that the signal
+        interrupted never goes on, so the wait is short, and its file is left alone."""
+        held = self._lock.acquire(timeout=0.5)
         self._fields.update(fields)
         self._write("last")
+        if held:
+            self._lock.release()
 
     def close(self) -> None:
         """Stop the thread; the file keeps what `update` last said."""

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -145,21 +144,34 @@ def test_heartbeat_is_written(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_last_words_do_not_mix_with_a_write_in_progress(tmp_path: Path) -> None:
-    """A second signal ends the process while another thread is writing the status: the file that
-    it leaves is whole, whichever of the two is replaced last."""
+@pytest.mark.parametrize("by", ["another thread", "this thread"])
+def test_last_words_are_the_last(by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second signal comes while the status is being written: by the thread that keeps it fresh,
+    or by the very code that the signal interrupts (which never goes on). What it says stands."""
+    monkeypatch.setattr(status_module, "_PERIOD", 100.0)
     status = Status(str(tmp_path), steps=3)
-    written: list[str] = []
-    plain_open = open
+    writing = threading.Event()
+    plain_replace = os.replace
 
-    def slow_open(path: Any, *rest: Any, **more: Any) -> Any:
-        written.append(str(path))
-        return plain_open(path, *rest, **more)
+    def slow_replace(source: str, target: str) -> None:
+        if source.endswith(".tmp"):
+            writing.set()
+            if by == "this thread":
+                status.last_words(state="stopped")
+                raise SystemExit  # the handler ends the process here
+            time.sleep(0.2)
+        plain_replace(source, target)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("builtins.open", slow_open)
-        status.update(step=1)
+    monkeypatch.setattr(os, "replace", slow_replace)
+    if by == "this thread":
+        with pytest.raises(SystemExit):
+            status.update(step=1)
+    else:
+        writer = threading.Thread(target=status.update, kwargs={"step": 1})
+        writer.start()
+        writing.wait()
         status.last_words(state="stopped")
-    status.close()
-    assert len(set(written)) == 2
+        writer.join()
     assert read_status(str(tmp_path))["state"] == "stopped"
+    monkeypatch.undo()
+    status.close()
