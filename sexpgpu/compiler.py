@@ -18,7 +18,7 @@ from sexpgpu.diagnostics.codes import lisp as lisp_codes
 from sexpgpu.diagnostics.codes import read as read_codes
 from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.codes import system as store
-from sexpgpu.diagnostics.model import Code, Diagnostic, Label, SxError
+from sexpgpu.diagnostics.model import Code, Diagnostic, SxError
 from sexpgpu.forms import knobs
 from sexpgpu.forms.experiment import Experiment, declaring
 from sexpgpu.ir.document import Document
@@ -310,9 +310,3 @@ def check_text(text: str, name: str = "<text>", base: str | None = None) -> list
         return compile_text(text, name=name, base=base).diagnostics
     except SxError as error:
         return error.diagnostics
-
-
-__all__ = [
-    "Compiled", "Label", "check_text", "compile_file", "compile_source", "compile_text",
-    "declarations", "lisp_value", "read_source", "read_value",
-]  # fmt: skip

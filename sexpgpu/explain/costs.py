@@ -6,8 +6,6 @@ every result written once. A backend that fuses ops moves fewer bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sexpgpu.ir.graph import Graph, Node
 from sexpgpu.ops import OPS
 
@@ -59,12 +57,3 @@ def cost_by_line(graph: Graph) -> dict[tuple[str, int], Cost]:
         key = ("", 0) if span is None else (span.source.name, span.line)
         found.setdefault(key, Cost()).add(node)
     return found
-
-
-def total(costs: Iterable[Cost]) -> Cost:
-    result = Cost()
-    for cost in costs:
-        result.flops += cost.flops
-        result.bytes += cost.bytes
-        result.nodes += cost.nodes
-    return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, Note, SxError
@@ -78,10 +78,3 @@ def declaring(experiment: Experiment) -> Generator[Experiment]:
         yield experiment
     finally:
         _current.pop()
-
-
-def is_declaring() -> bool:
-    return bool(_current)
-
-
-__all__: list[Any] = ["Experiment", "current", "declaring", "is_declaring"]

@@ -23,7 +23,6 @@ from sexpgpu.lisp.values import (
     NIL,
     Cons,
     SrcCons,
-    String,
     Symbol,
     Vector,
     lisp_list,
@@ -117,11 +116,6 @@ def value_form(form: Any, place: Span | None = None) -> Any:
     return form
 
 
-def name_form(form: Any) -> Any:
-    """The form that gives an unevaluated name, or list of names."""
-    return quoted(form)
-
-
 def shape_form(form: Any) -> Any:
     """The form of a shape position: its value is a Lisp list of integers."""
     if isinstance(form, Cons):
@@ -207,8 +201,3 @@ def property_dict(value: Any) -> dict[str, Any] | None:
     if len(items) % 2 or not all(is_keyword(k) for k in items[::2]):
         return None
     return {k.name: v for k, v in zip(items[::2], items[1::2], strict=True)}
-
-
-def text_of(value: Any) -> str | None:
-    """The text of a string, else None."""
-    return value.text if isinstance(value, String) else None
