@@ -1,4 +1,4 @@
-"""The inputs of steps: batches, keys and ctx values, made ahead and put on the device."""
+"""The inputs of steps: batches, keys and ctx values, made ahead and staged for the device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sexpgpu.lowering.backend import Array, Backend
 
 
 class Feed(NamedTuple):
-    """The inputs of one dispatch of `k` steps from `step`, on the device."""
+    """The inputs of one dispatch of `k` steps from `step`, where the device takes them from."""
 
     step: int
     k: int
@@ -51,7 +51,7 @@ class Feeder:
         k = self._schedule.dispatch(step)
         self._step += k
         tree = self.one(step) if k == 1 else _stacked([self.one(s) for s in range(step, step + k)])
-        return Feed(step, k, self._backend.put(tree))
+        return Feed(step, k, self._backend.stage(tree))
 
     def one(self, step: int) -> dict[str, Any]:
         """The feed of a single step (see `step.Step`), on the host. A group of `:every n` is

@@ -21,6 +21,7 @@ import numpy as np
 from sexpgpu.ir.document import Document, Update
 from sexpgpu.ir.graph import Graph
 from sexpgpu.ir.types import SCALAR_F32, TensorType
+from sexpgpu.loop.guarded import APPLIED, guarded
 from sexpgpu.loop.keys import domain
 from sexpgpu.loop.report import Layout, extremes_graph, extremes_start
 from sexpgpu.lowering.backend import Array, Engine
@@ -63,6 +64,10 @@ class Step:
             self._extremes_graph = extremes_graph(self._extremes, types)
             self._extremes_start = extremes_start(self._extremes, types)
         self._finite = document.run.finite
+        self._update_graphs = {
+            update.graph: guarded(document.graphs[update.graph])
+            for update in document.updates.values()
+        }
         self._active = sorted(group.name for group in document.groups if group.every > 1)
         self.update_reductions: dict[str, str] = {}
         self.layout = Layout(self._report_types())
@@ -81,7 +86,10 @@ class Step:
         report |= {f"metric/{name}/value": value for name, value in extremes.items()}
         report["loss"], report["grad-norm"] = loss, clipped["grad-norm"]
         finite = engine.logical_and(engine.is_finite(loss), engine.is_finite(clipped["grad-norm"]))
-        moved = self._updates(engine, state, feed, shared, clipped, report)
+        applied = engine.logical_and(finite, engine.logical_not(state["halted"]))
+        if self._finite == "ignore":
+            applied = engine.scalar(True, "bool")
+        moved = self._updates(engine, state, feed, shared, clipped, applied, report)
         moved["buffer"] = buffers
         moved["counter"] = {
             name: engine.add(value, engine.cast(sums[f"counter/{name}"], "i64"))
@@ -89,7 +97,7 @@ class Step:
             else value
             for name, value in state["counter"].items()
         }
-        new_state = self._guard(engine, state, moved, finite)
+        new_state = self._guard(engine, state, moved, finite, applied)
         report["finite"], report["halted"] = finite, new_state["halted"]
         return new_state, self.layout.pack(engine, report)
 
@@ -185,9 +193,11 @@ class Step:
         feed: Mapping[str, Any],
         shared: Arrays,
         clipped: Arrays,
+        applied: Array,
         report: Arrays,
     ) -> StepState:
-        """The parameters and states after their updates; what updates report goes to `report`."""
+        """The parameters and states after their updates, which take place where `applied`; what
+        updates report goes to `report`."""
         context = {n: v for n, v in shared.items() if n.startswith(("ctx/", "statistic/"))}
         hyper: dict[str, Arrays] = {}
         for group in self.document.groups:
@@ -205,19 +215,18 @@ class Step:
                 "p": state["param"][path],
                 "g": clipped[f"grad/{path}"],
             }
-            graph = self.document.graphs[update.graph]
+            graph = self._update_graphs[update.graph]
+            inputs[APPLIED] = applied
+            if update.group in self._active:
+                inputs[APPLIED] = engine.logical_and(applied, feed["active"][update.group])
             if "rng/key" in graph.inputs:
                 key = np.array(domain(self.document.run.seed, "opti", path), np.uint32)
                 inputs["rng/key"] = engine.fold_key(key, state["step"])
                 inputs["rng/offset"] = engine.scalar(0, "u32")
             out = engine.call(graph, inputs)
-            new = {"p": out["p"], "state": {s.name: out[f"state/{s.name}"] for s in update.states}}
-            if update.group in self._active:
-                old = {"p": state["param"][path], "state": state["state"].get(path, {})}
-                new = engine.select(feed["active"][update.group], new, old)
-            params[path] = new["p"]
+            params[path] = out["p"]
             if update.states:
-                states[path] = new["state"]
+                states[path] = {s.name: out[f"state/{s.name}"] for s in update.states}
             report |= {
                 f"metric/optim/{path}/{name.removeprefix('metric/')}": value
                 for name, value in out.items()
@@ -226,12 +235,12 @@ class Step:
         return {"param": params, "state": states}
 
     def _guard(
-        self, engine: Engine, state: StepState, moved: StepState, finite: Array
+        self, engine: Engine, state: StepState, moved: StepState, finite: Array, applied: Array
     ) -> StepState:
         """The state after the step, or the one before it, to the bit, where the loss or the
-        gradient norm is not finite (`:finite`), or where an earlier step has halted the run."""
+        gradient norm is not finite (`:finite`), or where an earlier step has halted the run.
+        Parameters and states of updates are guarded already (`guarded.py`)."""
         one = engine.scalar(1, "i32")
-        running = engine.logical_not(state["halted"])
         if self._finite == "ignore":
             return {
                 **moved,
@@ -240,18 +249,20 @@ class Step:
                 "bad": state["bad"],
                 "halted": state["halted"],
             }
-        applied = engine.logical_and(finite, running)
+        running = engine.logical_not(state["halted"])
         limit = 1 if self._finite == "abort" else SKIPS_IN_A_ROW
         in_a_row = engine.select(
             running,
             engine.select(finite, engine.scalar(0, "i32"), engine.add(state["bad"], one)),
             state["bad"],
         )
-        kept = {part: state[part] for part in ("param", "buffer", "state", "counter")}
         # an aborted step never was: its number is the one the reproduction starts from
         counted = applied if self._finite == "abort" else running
         return {
-            **engine.select(applied, moved, kept),
+            "param": moved["param"],
+            "state": moved["state"],
+            "buffer": engine.select(applied, moved["buffer"], state["buffer"]),
+            "counter": engine.select(applied, moved["counter"], state["counter"]),
             "step": engine.select(counted, engine.add(state["step"], one), state["step"]),
             "updates": engine.select(applied, engine.add(state["updates"], one), state["updates"]),
             "bad": in_a_row,

@@ -145,6 +145,11 @@ class Backend(Protocol):
         """Host arrays to the device."""
         ...
 
+    def stage(self, tree: Tree) -> Tree:
+        """Host arrays made ready for one call, ahead of it: on their way to a GPU; left where they
+        are for a device that reads the host's memory. Nobody may write to them any more."""
+        ...
+
     def get(self, tree: Tree) -> Tree:
         """Device arrays to NumPy arrays; waits for them."""
         ...

@@ -183,6 +183,9 @@ class InterpBackend:
     def put(self, tree: Tree) -> Tree:
         return map_tree(np.asarray, tree)
 
+    def stage(self, tree: Tree) -> Tree:
+        return tree
+
     def get(self, tree: Tree) -> Tree:
         return map_tree(np.asarray, tree)
 

@@ -176,6 +176,9 @@ class XlaBackend:
         with jax.enable_x64(True):
             return jax.device_put(tree, self._sharding)
 
+    def stage(self, tree: Tree) -> Tree:
+        return tree if self.name == "cpu" else self.put(tree)
+
     def get(self, tree: Tree) -> Tree:
         return jax.tree.map(np.asarray, tree)
 

@@ -22,6 +22,7 @@ from sexpgpu.ir.types import TensorType
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.values import Function, String
 from sexpgpu.ops import new_builder
+from sexpgpu.ops.linalg import dot
 from sexpgpu.passes.pipeline import closed
 from sexpgpu.source import Origin
 from sexpgpu.trace.context import Trace, tracing
@@ -206,9 +207,8 @@ def clip_graph(shapes: dict[str, tuple[int, ...]], limit: float | None) -> Graph
              for path, shape in shapes.items()}  # fmt: skip
     total: Value | None = None
     for g in grads.values():
-        part = b.emit("mul", g, g)
-        if part.shape:
-            part = b.emit("sum", part, axes=tuple(range(len(part.shape))))
+        axes = tuple(range(len(g.shape)))
+        part = dot(b, g, g, (axes, axes)) if axes else b.emit("mul", g, g)
         total = part if total is None else b.emit("add", total, part)
     if total is None:
         total = b.emit("full", shape=(), value=0.0, dtype="f32", batch=None)
