@@ -21,12 +21,14 @@ class CpuTuning(NamedTuple):
     patches_limit  bytes of patches above which the plain convolution is used after all
     widen_halves   16-bit operands of products are raised to f32 (exact, and the accumulation is
                    in f32 anyway): bf16 x bf16 -> f32 has no implementation in larger graphs
+    packed_sort    elements of up to 32 bits are sorted as integers that hold their places, too
     """
 
     fence: bool = True
     patches_conv: bool = True
     patches_limit: int = 1 << 29
     widen_halves: bool = True
+    packed_sort: bool = True
 
 
 class Lowering(NamedTuple):

@@ -33,6 +33,7 @@ TITLES = {
     "index": "Indexing",
     "linalg": "Linear algebra",
     "make": "Making tensors",
+    "order": "Order",
     "random": "Random numbers",
     "reduce": "Reductions",
     "runfile": "In the functions of a run file",

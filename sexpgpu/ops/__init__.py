@@ -11,6 +11,7 @@ from sexpgpu.ops import elementwise as elementwise
 from sexpgpu.ops import index as index
 from sexpgpu.ops import linalg as linalg
 from sexpgpu.ops import make as make
+from sexpgpu.ops import order as order
 from sexpgpu.ops import random as random
 from sexpgpu.ops import reduce as reduce
 from sexpgpu.ops import shape as shape

@@ -11,7 +11,7 @@ import pytest
 
 from sexpgpu import ops
 from sexpgpu.ir.types import TensorType
-from sexpgpu.lowering.interp.dtypes import IR
+from sexpgpu.lowering.interp.dtypes import IR, NUMPY
 from sexpgpu.lowering.interp.evaluate import Plan, evaluate
 from sexpgpu.lowering.xla.evaluate import evaluate as lower
 from sexpgpu.lowering.xla.options import CpuTuning, Lowering
@@ -286,3 +286,46 @@ def test_a_border_never_wins_and_never_counts() -> None:
     for counts, want in ((True, -10 / 3), (False, -5)):
         for got in both("avg-pool", x, **attrs, count_pads=counts):
             np.testing.assert_allclose(got[0, 0, 0], want, rtol=1e-6)
+
+
+# ---- order ---------------------------------------------------------------------------------
+def test_order_of_floats_with_nan_of_either_sign_and_both_zeros() -> None:
+    x = f32(NAN, 1, -0.0, INF, 0, -INF, -NAN, 1)
+    for got in ("sort", "top-k"):
+        attrs = {"axis": 0, "descending": False} if got == "sort" else {"k": 8}
+        want = [5, 2, 4, 1, 7, 3, 0, 6] if got == "sort" else [0, 6, 3, 1, 7, 2, 4, 5]
+        b = ops.new_builder()
+        given = b.input("x", TensorType((8,), "f32"))
+        values, places = b.node(got, (given,), attrs).results
+        graph = b.finish("order", {"values": values, "places": places})
+        for tuned in (True, False):
+            lowering = Lowering(CpuTuning() if tuned else None, np.True_)
+            with jax.enable_x64(True):
+                run = jax.jit(lambda g, graph=graph, how=lowering: lower(graph, g, how))
+                results = [evaluate(Plan(graph), {"x": x}), run({"x": x})]
+            for result in results:
+                np.testing.assert_array_equal(result["places"], want)
+                np.testing.assert_array_equal(result["values"], x[want])
+                # the sign of each zero is that of the element
+                assert np.array_equal(np.signbit(result["values"])[2:6], np.signbit(x[want])[2:6])
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i32", "u32", "i64", "u64", "f64", "bf16"])
+@pytest.mark.parametrize("descending", [False, True])
+def test_order_at_the_ends_of_each_dtype(dtype: str, descending: bool) -> None:
+    kind = NUMPY[dtype]
+    if kind.kind in "iu":
+        ends = [np.iinfo(kind).min, np.iinfo(kind).max]
+    else:
+        ends = [-INF, INF]
+    x = np.array([ends[1], 2, ends[0], 3, ends[1], ends[0]], kind)
+    b = ops.new_builder()
+    given = b.input("x", TensorType((6,), dtype))
+    results = b.node("sort", (given,), {"axis": 0, "descending": descending}).results
+    graph = b.finish("order", {"values": results[0], "places": results[1]})
+    want = [0, 4, 3, 1, 2, 5] if descending else [2, 5, 1, 3, 0, 4]
+    with jax.enable_x64(True):
+        run = jax.jit(lambda g: lower(graph, g, Lowering(CpuTuning(), np.True_)))
+        for result in (evaluate(Plan(graph), {"x": x}), run({"x": x})):
+            np.testing.assert_array_equal(result["places"], want)
+            np.testing.assert_array_equal(np.asarray(result["values"]), x[want])

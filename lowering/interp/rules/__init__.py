@@ -16,6 +16,9 @@ from sexpgpu.lowering.interp.rules import (
     make as make,
 )
 from sexpgpu.lowering.interp.rules import (
+    order as order,
+)
+from sexpgpu.lowering.interp.rules import (
     random as random,
 )
 from sexpgpu.lowering.interp.rules import (

@@ -16,6 +16,9 @@ from sexpgpu.lowering.xla.rules import (
     make as make,
 )
 from sexpgpu.lowering.xla.rules import (
+    order as order,
+)
+from sexpgpu.lowering.xla.rules import (
     random as random,
 )
 from sexpgpu.lowering.xla.rules import (

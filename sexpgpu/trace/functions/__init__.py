@@ -10,6 +10,7 @@ from sexpgpu.trace.functions import elementwise as elementwise
 from sexpgpu.trace.functions import index as index
 from sexpgpu.trace.functions import linalg as linalg
 from sexpgpu.trace.functions import make as make
+from sexpgpu.trace.functions import order as order
 from sexpgpu.trace.functions import random as random
 from sexpgpu.trace.functions import reduce as reduce
 from sexpgpu.trace.functions import rounding as rounding

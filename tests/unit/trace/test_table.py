@@ -18,6 +18,7 @@ where nan-p inf-p finite-p logical-and logical-or logical-not logical-xor
 sum mean prod amax amin any all var std logsumexp count-nonzero norm
 argmax argmin cumsum cumprod cummax
 softmax log-softmax
+tensor-sort argsort top-k searchsorted
 reshape flatten transpose broadcast-to expand-dims squeeze concat stack-tensors split pad flip roll
 tile repeat-elements
 at slice set-at add-at take take-along gather scatter scatter-add dynamic-slice
