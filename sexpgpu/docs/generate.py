@@ -190,6 +190,14 @@ def builtins_section() -> list[str]:
     return _registry_section(CL)
 
 
+def prelude_section() -> list[str]:
+    """The prelude's definitions, and the functions of its layer that are written in Python."""
+    from sexpgpu.lisp.values import PRELUDE
+
+    _load_registries()
+    return [*module_section(STDLIB / "prelude.sx"), *_registry_section(PRELUDE)]
+
+
 def tensors_section() -> list[str]:
     """Every operation of the tensor layer, by chapter, and the CL names that take tensors."""
     from sexpgpu.lisp.registry import BUILTINS
@@ -267,7 +275,7 @@ def errors_section() -> list[str]:
 SECTIONS: dict[str, Callable[[], list[str]]] = {
     "operators": operators_section,
     "builtins": builtins_section,
-    "prelude": lambda: module_section(STDLIB / "prelude.sx"),
+    "prelude": prelude_section,
     "tensors": tensors_section,
     "nn": lambda: module_section(STDLIB / "sexpgpu" / "nn.sx"),
     "optim": lambda: module_section(STDLIB / "sexpgpu" / "optim.sx"),

@@ -36,13 +36,14 @@ INLINE: dict[Symbol, Callable[[list[Node], Site], Node | None]] = {}  # function
 class _At:
     """Where the analysis is."""
 
-    __slots__ = ("depth", "expansions", "lazy", "place")
+    __slots__ = ("depth", "expansions", "lazy", "place", "record")
 
     def __init__(self) -> None:
         self.place: tuple[Any, ...] | None = None
         self.expansions: tuple[tuple[str, Span | None], ...] = ()
         self.depth = 0  # nested macro expansions
         self.lazy = False  # functions at top level are analysed when first called
+        self.record: dict[int, Any] | None = None  # id of a macro call -> (call, expansion)
 
 
 AT = _At()
@@ -59,7 +60,7 @@ def special(name: str) -> Callable[[Analyzer], Analyzer]:
 
 
 def native(name: str) -> Callable[[Analyzer], Analyzer]:
-    """Declare the direct analyser of a CL macro (lisp/expanders.py has its expansion)."""
+    """Declare the direct analyser of a CL macro (its expansion is an operator object)."""
 
     def declare(analyzer: Analyzer) -> Analyzer:
         NATIVE[CL.own(name)] = analyzer
@@ -242,10 +243,13 @@ def expand_once(form: Any, macro: Function, scope: Any) -> Any:
     STATE.site = site = site_here()
     STATE.charge(1)
     try:
-        return macro.call(form, scope)
+        expansion = macro.call(form, scope)
     except LispError as error:
         error.uses.append((macro.name, site))
         raise
+    if AT.record is not None:
+        AT.record[id(form)] = (form, expansion)
+    return expansion
 
 
 def run_node(node: Node) -> Any:

@@ -24,6 +24,7 @@ OPERATORS = (
     "restarts",
     "assertions",
     "condition_forms",
+    "expand_all",
 )
 _ready = [False, False]
 

@@ -88,6 +88,32 @@ def test_once_only_evaluates_once_and_captures_nothing(session: Session) -> None
     assert shown(session, text) == "(1 1 (mine mine))"
 
 
+@pytest.mark.parametrize(
+    "form, expected",
+    [
+        ("(defun f (dbl x) (when (dbl x) x))", "(defun f (dbl x) (when (* 2 x) x))"),
+        ("(flet ((dbl (x) x)) (dbl 3))", "(flet ((dbl (x) x)) (dbl 3))"),
+        ("(list '(dbl 1) `(dbl ,(dbl 2)))", "(list '(dbl 1) `(dbl ,(* 2 2)))"),
+        ("(loop for i below (dbl 3) collect (quad i))", None),
+        ("(-> 5 (- 1) (dbl))", "(* 2 (- 5 1))"),
+        ("(let ((dbl (dbl 1))) dbl)", "(let ((dbl (* 2 1))) dbl)"),
+    ],
+)
+def test_macroexpand_all(session: Session, form: str, expected: str | None) -> None:
+    macros = """(defmacro dbl (x) `(* 2 ,x)) (defmacro quad (x) `(dbl (dbl ,x)))"""
+    if expected is None:
+        expected = "(loop for i below (* 2 3) collect (* 2 (* 2 i)))"
+    assert shown(session, f"{macros} (macroexpand-all '{form})") == expected
+
+
+def test_macroexpand_all_defines_nothing(session: Session) -> None:
+    text = """
+    (macroexpand-all '(defvar *made* (-> 1 (+ 2))))
+    (list (boundp '*made*) (let ((*made* 1)) (boundp '*made*)))
+    """
+    assert shown(session, text) == "(nil nil)"
+
+
 def test_every_public_name_has_a_docstring(session: Session) -> None:
     shown(session, "1")  # the prelude is loaded
     public = [
