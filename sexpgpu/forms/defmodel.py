@@ -354,12 +354,18 @@ def repeat(form: Any, context: Context) -> Any:
     return call(_repeat, form.cdr.car, make)
 
 
+_PART_FUEL = 100  # a part is far more than a step: an absurd count must end in a limit at once
+
+
 def _repeat(count: Any, make: Function) -> Model:
     if not isinstance(count, int) or count < 1:
         raise here(
             codes.E_PARAM_001, f"repeat: a positive integer was expected, not {print_value(count)}"
         )
-    parts = {str(i): call_function(make, i) for i in range(count)}
+    parts: dict[str, Any] = {}
+    for i in range(count):
+        STATE.charge(_PART_FUEL)
+        parts[str(i)] = call_function(make, i)
     return make_stack("repeat", parts, current_origin(), edges=count > 1)
 
 

@@ -148,7 +148,7 @@ def tagbody_node(cells: Any, scope: Scope, tails: Tails, form: Any) -> Node:
             return Constant(NIL)
         if not outer:
             return Progn([*statements, Constant(NIL)])
-    return TagbodyNode(tagbody, statements, targets, in_loop)
+    return TagbodyNode(tagbody, statements, targets, in_loop, site_here())
 
 
 @special("go")

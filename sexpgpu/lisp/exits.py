@@ -103,13 +103,19 @@ class ReturnFrom(Node):
 class TagbodyNode(Node):
     """tagbody: segments of statements between tags. Gives nil, or a Jump to an outer tagbody."""
 
-    __slots__ = ("in_loop", "statements", "tagbody", "targets")
+    __slots__ = ("in_loop", "site", "statements", "tagbody", "targets")
     multi = False
 
     def __init__(
-        self, tagbody: Tagbody, statements: list[Node], targets: list[int], in_loop: bool
+        self,
+        tagbody: Tagbody,
+        statements: list[Node],
+        targets: list[int],
+        in_loop: bool,
+        site: Site,
     ) -> None:
         self.tagbody = tagbody
+        self.site = site
         self.statements = statements
         self.targets = targets  # tag index -> index of the statement after it
         self.in_loop = in_loop
@@ -122,7 +128,7 @@ class TagbodyNode(Node):
         walk = self._walk(code)
         if not tagbody.exits:
             return lambda env: walk(env, 0)
-        targets = tuple(self.targets)
+        targets, site = tuple(self.targets), self.site
 
         def run(env: Any) -> Any:
             at = 0
@@ -133,7 +139,7 @@ class TagbodyNode(Node):
                     if going.token is not tagbody:
                         raise
                     at = targets[going.index]
-                    _step()
+                    _step(site)
 
         return run
 
@@ -142,7 +148,7 @@ class TagbodyNode(Node):
         index = self.tagbody.var.place(inner)
         code = self._code(inner)
         walk = self._walk(code)
-        targets = tuple(self.targets)
+        targets, site = tuple(self.targets), self.site
         fresh = inner is not frame
         padding = (None,) * (inner.size - 1)
 
@@ -159,7 +165,7 @@ class TagbodyNode(Node):
                         if going.token is not token:
                             raise
                         at = targets[going.index]
-                        _step()
+                        _step(site)
             finally:
                 token.alive = False
 
@@ -170,7 +176,7 @@ class TagbodyNode(Node):
 
     def _walk(self, code: tuple[Run, ...]) -> Callable[[Any, int], Any]:
         tagbody, targets, size = self.tagbody, tuple(self.targets), len(code)
-        state = STATE
+        site, state = self.site, STATE
 
         def walk(env: Any, at: int) -> Any:
             while at < size:
@@ -181,7 +187,7 @@ class TagbodyNode(Node):
                     at = targets[result.index]
                     state.fuel = fuel = state.fuel - 1
                     if fuel < 0:
-                        state.refuel()
+                        state.refuel(site)
                 else:
                     at += 1
             return NIL
@@ -189,10 +195,10 @@ class TagbodyNode(Node):
         return walk
 
 
-def _step() -> None:
+def _step(site: Site) -> None:
     STATE.fuel -= 1
     if STATE.fuel < 0:
-        STATE.refuel()
+        STATE.refuel(site)
 
 
 class Go(Node):

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from sexpgpu.lisp.analyze import site_here
 from sexpgpu.lisp.errors import program_error
 from sexpgpu.lisp.values import NIL, Cons, Symbol, keyword
+from sexpgpu.reader.names import nearest
 from sexpgpu.reader.printer import brief
 
 KEYWORDS = frozenset(
@@ -89,9 +91,9 @@ def parse(form: Any, who: str, macro: bool = False) -> LambdaList:
     at: Any = form
     seen: set[Any] = set()
 
-    def bad(message: str, name: Any = None) -> Exception:
+    def bad(message: str, name: Any = None, near: str | None = None) -> Exception:
         message = f"lambda list of {who}: {message}"
-        return program_error(message, code="lambda-list", name=name)
+        return program_error(message, site_here(), code="lambda-list", name=name, near=near)
 
     def target(item: Any) -> Any:
         if isinstance(item, Symbol):
@@ -99,6 +101,9 @@ def parse(form: Any, who: str, macro: bool = False) -> LambdaList:
                 raise bad(f"{brief(item)} is a constant and cannot be a parameter", item)
             if item.name in KEYWORDS:
                 raise bad(f"{item.name} is misplaced")
+            if item.name[:1] == "&" and item.module is not None:
+                near = nearest(item.name, sorted(KEYWORDS))
+                raise bad(f"{item.name} is no lambda-list keyword", near=near)
             if item in seen:
                 raise bad(f"{item.name} occurs twice", item)
             seen.add(item)

@@ -96,7 +96,7 @@ class Counted(Node):
             while i < limit:
                 state.fuel = fuel = state.fuel - 1
                 if fuel < 0:
-                    state.refuel()
+                    state.refuel(site)
                 run_body(env)
                 env[index] = i = env[index] + 1
             return result(env)
@@ -225,7 +225,7 @@ class Listed(Node):
             while isinstance(at, Cons):
                 state.fuel = fuel = state.fuel - 1
                 if fuel < 0:
-                    state.refuel()
+                    state.refuel(site)
                 env[index] = at.car
                 at = at.cdr
                 run_body(env)
@@ -254,7 +254,7 @@ class Listed(Node):
             while isinstance(at, Cons):
                 state.fuel = fuel = state.fuel - 1
                 if fuel < 0:
-                    state.refuel()
+                    state.refuel(site)
                 item = at.car
                 at = at.cdr
                 run_body([env, item, *padding])
@@ -269,26 +269,27 @@ class Listed(Node):
 class DoLoop(Node):
     """do and do*: test first, then body, then steps."""
 
-    __slots__ = ("body", "condition", "result", "steps")
+    __slots__ = ("body", "condition", "result", "site", "steps")
 
-    def __init__(self, condition: Node, body: Node, steps: Node, result: Node) -> None:
+    def __init__(self, condition: Node, body: Node, steps: Node, result: Node, site: Site) -> None:
         self.condition = condition
         self.body = body
         self.steps = steps
         self.result = result
+        self.site = site
 
     def emit(self, frame: Frame) -> Run:
         test = self.condition.test(frame)
         run_body = self.body.emit(frame)
         steps = self.steps.emit(frame)
         result = self.result.emit(frame)
-        state = STATE
+        site, state = self.site, STATE
 
         def run(env: Any) -> Any:
             while not test(env):
                 state.fuel = fuel = state.fuel - 1
                 if fuel < 0:
-                    state.refuel()
+                    state.refuel(site)
                 run_body(env)
                 steps(env)
             return result(env)
@@ -345,7 +346,7 @@ def _do_node(form: Any, scope: Scope, sequential: bool) -> Node:
         finally:
             level.loops -= 1
         result = body(end.cdr, inner)
-        return DoLoop(condition, made_body, step, result)
+        return DoLoop(condition, made_body, step, result, site_here())
 
     def make(inner: Scope) -> Node:
         operator = inside_operator(inside)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sexpgpu.lisp.analyze import analyze_car
+from sexpgpu.lisp.analyze import analyze_car, site_here
 from sexpgpu.lisp.hostforms import Operator
 from sexpgpu.lisp.nodes import (
     Custom,
@@ -20,7 +20,7 @@ from sexpgpu.lisp.nodes import (
     sequence,
 )
 from sexpgpu.lisp.scope import Frame, Scope
-from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import NIL, Cons
 
 REPEAT = Operator("%repeat")
@@ -32,6 +32,7 @@ Item = tuple[Node, bool | None]  # a statement (None), or a test and the outcome
 
 def _repeat(form: Any, scope: Scope, tails: Any) -> Node:
     level = scope.level
+    site = site_here()
     level.loops += 1
     items: list[Item] = []
     try:
@@ -45,14 +46,14 @@ def _repeat(form: Any, scope: Scope, tails: Any) -> Node:
             at = at.cdr
     finally:
         level.loops -= 1
-    return Custom(lambda frame: _emit(items, frame), False)
+    return Custom(lambda frame: _emit(items, site, frame), False)
 
 
 def _nothing(env: Any) -> Any:
     return NIL
 
 
-def _emit(items: list[Item], frame: Frame) -> Run:
+def _emit(items: list[Item], site: Site, frame: Frame) -> Run:
     """The closure that repeats: the statements between two exits run as one."""
     parts: list[tuple[Run, Test, bool]] = []  # statements, then an exit
     runs: list[Run] = []
@@ -64,37 +65,37 @@ def _emit(items: list[Item], frame: Frame) -> Run:
             runs = []
     last = _joined(runs)
     if not parts:
-        return _for_ever(last)
+        return _for_ever(last, site)
     if len(parts) == 1:
-        return _with_one_exit(*parts[0], last)
-    return _with_exits(tuple(parts), last)
+        return _with_one_exit(*parts[0], last, site)
+    return _with_exits(tuple(parts), last, site)
 
 
 def _joined(runs: list[Run]) -> Run:
     return sequence(list(runs)) if runs else _nothing
 
 
-def _for_ever(run_all: Run) -> Run:
+def _for_ever(run_all: Run, site: Site) -> Run:
     state = STATE
 
     def run(env: Any) -> Any:
         while True:
             state.fuel = fuel = state.fuel - 1
             if fuel < 0:
-                state.refuel()
+                state.refuel(site)
             run_all(env)
 
     return run
 
 
-def _with_one_exit(before: Run, test: Test, ends: bool, after: Run) -> Run:
+def _with_one_exit(before: Run, test: Test, ends: bool, after: Run, site: Site) -> Run:
     state = STATE
 
     def run_until(env: Any) -> Any:
         while True:
             state.fuel = fuel = state.fuel - 1
             if fuel < 0:
-                state.refuel()
+                state.refuel(site)
             before(env)
             if test(env):
                 return NIL
@@ -104,7 +105,7 @@ def _with_one_exit(before: Run, test: Test, ends: bool, after: Run) -> Run:
         while True:
             state.fuel = fuel = state.fuel - 1
             if fuel < 0:
-                state.refuel()
+                state.refuel(site)
             before(env)
             if test(env):
                 return NIL
@@ -113,7 +114,7 @@ def _with_one_exit(before: Run, test: Test, ends: bool, after: Run) -> Run:
         while True:
             state.fuel = fuel = state.fuel - 1
             if fuel < 0:
-                state.refuel()
+                state.refuel(site)
             before(env)
             if not test(env):
                 return NIL
@@ -124,14 +125,14 @@ def _with_one_exit(before: Run, test: Test, ends: bool, after: Run) -> Run:
     return run_until_simple if after is _nothing else run_until
 
 
-def _with_exits(parts: tuple[tuple[Run, Test, bool], ...], last: Run) -> Run:
+def _with_exits(parts: tuple[tuple[Run, Test, bool], ...], last: Run, site: Site) -> Run:
     state = STATE
 
     def run(env: Any) -> Any:
         while True:
             state.fuel = fuel = state.fuel - 1
             if fuel < 0:
-                state.refuel()
+                state.refuel(site)
             for statements, test, ends in parts:
                 statements(env)
                 if test(env) is ends:

@@ -190,6 +190,8 @@ def _fix(
         if isinstance(name, Symbol):
             return function_fix(name, module, slots.get("scope"), site.span), []
         return None, []
+    if code is codes.E_ARG_003 and slots.get("near"):
+        return f"write {slots['near']}", []
     if code is codes.E_ARG_003 and isinstance(name, Symbol):
         return f"give the parameter another name, such as {name.name.lstrip(':')}1", []
     if code is codes.E_ARG_001 and isinstance(slots.get("function"), Function):

@@ -178,8 +178,11 @@ class State:
         self.random: Any = None
         self.seed = seed
 
-    def refuel(self) -> None:
-        """Called when `fuel` has gone below zero: the next chunk, or E-LIMIT."""
+    def refuel(self, site: Site | None = None) -> None:
+        """Called when `fuel` has gone below zero: the next chunk, or E-LIMIT at `site` (a loop's,
+        which no call has set)."""
+        if site is not None:
+            self.site = site
         if self.reserve <= 0:
             raise limit("fuel", self.limits.fuel)
         if monotonic() > self.deadline:

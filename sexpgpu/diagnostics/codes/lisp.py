@@ -112,7 +112,7 @@ E_ARG_003 = code(
     explain=(
         "A lambda list is: required parameters, then &optional, &rest (in macros also &body), "
         "&key, &allow-other-keys, &aux, in this order, each variable once; t, nil, pi and "
-        "keywords are constants and can be none."
+        "keywords are constants and can be none, and no parameter's name begins with &."
     ),
     fix="write the lambda list so",
     bad="(defun f (&key a &optional b) (list a b))\n",

@@ -326,6 +326,7 @@ _UNIONS: dict[str, tuple[str, ...]] = {
     "function": ("function",),
     "compiled-function": ("function",),
     "package": ("package",),
+    "restart": ("restart",),
     "stream": ("stream",),
 }
 _EMPTY = frozenset(

@@ -108,6 +108,12 @@ def _stream(value: Any) -> bool:
     return isinstance(value, Stream)
 
 
+def _restart(value: Any) -> bool:
+    from sexpgpu.lisp.signalling import Restart
+
+    return isinstance(value, Restart)
+
+
 def _package(value: Any) -> bool:
     return isinstance(value, Module)
 
@@ -161,6 +167,7 @@ ATOMIC: dict[str, Test] = {
     "package": _package,
     "stream": _stream,
     "structure-object": _kind(Structure),
+    "restart": _restart,
     "random-state": _never,
     "readtable": _never,
     "pathname": _never,
@@ -467,7 +474,16 @@ def type_of(value: Any) -> Any:
         return value.type if isinstance(value.type, Symbol) else CL.own(value.type)
     if isinstance(value, Foreign):
         return PRELUDE.find(value.lisp_type) or TENSOR.own(value.lisp_type)
-    for kind in ("double-float", "ratio", "cons", "function", "hash-table", "stream", "package"):
+    for kind in (
+        "double-float",
+        "ratio",
+        "cons",
+        "function",
+        "hash-table",
+        "stream",
+        "package",
+        "restart",
+    ):
         if ATOMIC[kind](value):
             return CL.own(kind)
     return T

@@ -33,6 +33,8 @@ def place(diagnostic: Diagnostic) -> str:
         ("(defun f (a b) a)\n(f 1)", "E-ARG-001 2:1", "call it as (f a b)"),
         ("(defun f (&key rate) rate)\n(f :rat 1)", "E-ARG-002 2:1", "write :rate"),
         ("(if)", "E-ARG-004 1:1", None),
+        ("(defun f (a &optinal b)\n  b)", "E-ARG-003 1:1", "write &optional"),
+        ("(list (lambda (&bogus x) x))", "E-ARG-003 1:7", None),
         ('(+ 1\n "2")', "E-TYPE-001 1:1", None),
         ("(elt '(1 2) 2)", "E-TYPE-002 1:1", None),
         ("(setf (car '(1)) 2)", "E-TYPE-003 1:1", None),
@@ -188,3 +190,24 @@ def test_random_numbers_go_on_and_repeat() -> None:
     first = draws()
     assert first == draws()
     assert len(set(first)) == 3
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "(loop (setq n (+ n 1)))",
+        "(loop while t do (setq n (+ n 1)))",
+        "(do () (nil) (setq n (+ n 1)))",
+        "(dotimes (i 1000000) (setq n (+ n 1)))",
+        "(dolist (x ones) (setq n (+ n 1)))",
+        "(tagbody again (setq n (+ n 1)) (go again))",
+    ],
+)
+def test_the_fuel_limit_names_the_loop(loop: str) -> None:
+    text = f"""(defun spin (n &aux (ones (list 1)))
+  (setf (cdr ones) ones)
+  {loop})
+(spin 0)"""
+    (diagnostic,) = found(text, Limits(fuel=50_000))
+    assert place(diagnostic) == "E-LIMIT-001 3:3"
+    assert any(note.span is not None and note.span.line == 4 for note in diagnostic.notes)
