@@ -219,6 +219,10 @@ def _compile_alone(
     with declaring(experiment), _without_collection():
         session.run(lambda: _compile_and_listen(compiled, experiment))
     compiled.diagnostics = _unique([*problems, *compiled.diagnostics, *declared.unused])
+    if compiled.diagnostics:
+        from sexpgpu.diagnostics.mistakes import mend
+
+        mend(compiled.diagnostics)
     if compiled.errors:
         compiled.document = None
     return compiled
@@ -269,7 +273,9 @@ def _unique(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
     for diagnostic in diagnostics:
         if diagnostic.code is lisp_codes.W_NAME_002 and diagnostic.span in undefined:
             continue
-        key = (diagnostic.code.id, diagnostic.headline, diagnostic.span)
+        # A module that is not there is missed at every name of it: said once.
+        place = None if "no module is called" in diagnostic.headline else diagnostic.span
+        key = (diagnostic.code.id, diagnostic.headline, place)
         if key not in seen:
             seen.add(key)
             kept.append(diagnostic)

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from sexpgpu.assemble.context import STEP
+from sexpgpu.assemble.doubts import rate_doubts
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.initial import Initializers
 from sexpgpu.assemble.reporting import report_metrics
@@ -59,6 +60,7 @@ class Assignment:
             self.members[path] = DEFAULT
         if left:
             self._add(DEFAULT, optimizer)
+        self.warnings += rate_doubts(self.optimizers.values())
 
     def _add(self, name: str, optimizer: Optimizer | None) -> None:
         constants: dict[str, Any] = {}

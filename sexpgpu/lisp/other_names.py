@@ -26,7 +26,8 @@ conv1d conv, conv2d conv, conv3d conv, max-pool1d max-pool, max-pool2d max-pool,
 maxpool max-pool, avg-pool1d avg-pool, avg-pool2d avg-pool, avgpool avg-pool, upsample resize,
 interpolate resize, len length, println print, display print, printf format, filter remove-if-not,
 fold reduce, foldl reduce, for-each mapc, foreach mapc, null? null, equal? equal, eq? eq,
-zero? zerop, string-append concatenate, concatenate-tensors concat
+zero? zerop, string-append concatenate, concatenate-tensors concat, call funcall, == =, != /=,
+** expt, % mod, // floor, @ matmul, += incf, -= decf, && and
 """
 _OPERATORS = """
 def defun, define defun, defn defun, fn lambda, for dolist, import require,

@@ -282,6 +282,16 @@ W_OPT_001 = code(
     ),
     good=GOOD,
 )
+W_OPT_002 = code(
+    "W-OPT-002",
+    title="a learning rate that is an integer",
+    explain="An integer learning rate is 1 or more: every step moves a parameter by its whole "
+    "gradient or further, which seldom converges. Often 1e-1 or 1e-3 was meant, or a number of "
+    "steps was given in its place.",
+    fix="write the rate as a float: 1e-3, or 1.0 where that is meant",
+    bad=GOOD.replace("(optim:sgd :lr 0.1)", "(optim:sgd :lr 1)"),
+    good=GOOD,
+)
 
 # -- data that compiling knows (DATA 001-029; the loop's are above 030) -------------------------
 

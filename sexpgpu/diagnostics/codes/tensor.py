@@ -225,6 +225,16 @@ E_NUM_001 = code(
     bad=_model(W, "(with-numerics (:compute :f8) (matmul x w))"),
     good=_model(W, "(with-numerics (:compute :bf16) (matmul x w))"),
 )
+W_NUM_001 = code(
+    "W-NUM-001",
+    title="probabilities where logits belong",
+    explain="A cross-entropy, logsumexp or softmax takes the model's raw scores and does the "
+    "softmax itself. Of probabilities it makes a nearly uniform distribution: the loss cannot come "
+    "near 0, and its gradients are small.",
+    fix="remove the softmax before it; take one only where probabilities are reported",
+    bad=_model("(defparam w (2 2))", "(logsumexp (softmax (matmul x w)) :axis -1)"),
+    good=_model("(defparam w (2 2))", "(logsumexp (matmul x w) :axis -1)"),
+)
 
 # -- the IR document (IR) -----------------------------------------------------------------------
 

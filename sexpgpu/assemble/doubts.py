@@ -1,0 +1,52 @@
+"""What trains, but hardly as it was meant: warnings about a loss and about hyperparameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sexpgpu.diagnostics.codes import run as run_codes
+from sexpgpu.diagnostics.codes import tensor as tensor_codes
+from sexpgpu.diagnostics.model import Diagnostic, located
+from sexpgpu.forms.optimizers import Optimizer
+from sexpgpu.ir.graph import Node
+
+LOGITS_OPS = ("logsumexp", "log-softmax", "softmax")
+PASSING_ON = ("reshape", "cast", "transpose", "clamp")
+
+
+def loss_doubts(nodes: Iterable[Node]) -> list[Diagnostic]:
+    """W-NUM-001 where what should be logits is the result of a softmax already. (That of a
+    log-softmax does no harm: its own log-softmax is the same.)"""
+    made: dict[int, Node] = {}
+    found: list[Diagnostic] = []
+    for node in nodes:
+        for result in node.results:
+            made[id(result)] = node
+        if node.op not in LOGITS_OPS:
+            continue
+        source = made.get(id(node.operands[0]))
+        while source is not None and source.op in PASSING_ON:
+            source = made.get(id(source.operands[0]))
+        if source is not None and source.op == "softmax":
+            labels, notes = located(source.origin, "probabilities are made here")
+            used, _ = located(node.origin, "and taken as logits here")
+            if used and labels and used[0].span != labels[0].span:
+                labels.append(used[0])
+            told = "probabilities are given where logits belong"
+            found.append(Diagnostic(tensor_codes.W_NUM_001, told, labels, notes))
+    return found
+
+
+def rate_doubts(optimizers: Iterable[Optimizer]) -> list[Diagnostic]:
+    """W-OPT-002 for a learning rate that is a whole number, written as an integer."""
+    found: list[Diagnostic] = []
+    for optimizer in optimizers:
+        rate = optimizer.values.get("lr")
+        if type(rate) is int and rate > 0:
+            labels, notes = located(optimizer.origin)
+            found.append(
+                Diagnostic(
+                    run_codes.W_OPT_002, f"the learning rate is the integer {rate}", labels, notes
+                )
+            )
+    return found

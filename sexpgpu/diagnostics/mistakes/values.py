@@ -1,0 +1,174 @@
+"""Arguments, forms and values of a run that are of the wrong kind."""
+
+from __future__ import annotations
+
+import re
+
+from sexpgpu.diagnostics.mistakes.mend import (
+    NAME,
+    NUMBER,
+    Mend,
+    before,
+    operator,
+    replaced,
+)
+from sexpgpu.diagnostics.model import Diagnostic
+from sexpgpu.source import Span
+
+
+def unquoted_list(found: Diagnostic, span: Span) -> Mend | None:
+    around = before(span, rf"\(\s*(defparam|submodel|forward|defstate)\s+{NAME}\s+")
+    if around is not None:
+        return Mend(f"{around[1]} is a clause of defmodel or defoptimizer: move it there")
+    if not re.fullmatch(rf'\((?:\s*(?:{NUMBER}|"[^"]*"|:{NAME}))+\s*\)', span.text):
+        return None
+    told = f"a list of constants is quoted: '{span.text}"
+    return Mend(told, (span.start, span.start, "'"), safe=True)
+
+
+def early_return(found: Diagnostic, span: Span) -> Mend | None:
+    if not span.text.startswith("(return"):
+        return None
+    return Mend(
+        "a function gives its last form's value: write the form alone; to leave early, wrap the "
+        "body in (block name …) and write (return-from name value)"
+    )
+
+
+def several_branches(found: Diagnostic, span: Span) -> Mend | None:
+    if not re.match(r"\(if\b", span.text) or "malformed if" not in found.headline:
+        return None
+    return Mend(
+        "join the forms of a branch: (if test (progn …) (progn …)); for several tests, cond"
+    )
+
+
+def bare_parameter(found: Diagnostic, span: Span) -> Mend | None:
+    match = re.search(rf"\(lambda\s+({NAME})(?=\s)", span.text)
+    if match is None or "no list" not in found.headline:
+        return None
+    at = span.start + match.start(1)
+    place = (span.start + match.start(), span.start + match.end(1))
+    told = f"parameters are a list: (lambda ({match[1]}) …)"
+    return Mend(told, (at, at + len(match[1]), f"({match[1]})"), safe=True, place=place)
+
+
+KEYWORDS = {
+    "dim": "axis", "dims": "axis", "axes": "axis", "keepdim": "keep", "keepdims": "keep",
+    "keep-dims": "keep", "learning-rate": "lr", "rate": "lr", "weight-decay": "decay",
+    "wd": "decay", "beta1": "b1", "beta2": "b2", "beta-1": "b1", "beta-2": "b2", "epsilon": "eps",
+    "use-bias": "bias", "kernel-size": "size", "strides": "stride", "type": "dtype",
+}  # fmt: skip
+"""What other libraries call keyword arguments of this one."""
+
+
+def keyword_name(found: Diagnostic, span: Span) -> Mend | None:
+    match = re.search(r"has no keyword :(\S+)$", found.headline)
+    if match is None:
+        return None
+    wrong = match[1]
+    near = re.fullmatch(r"write (:\S+)|did you mean (:\S+)\?", found.fix or "")
+    ours = KEYWORDS.get(wrong.replace("_", "-"))
+    known = re.findall(r":[\w-]+", found.fix or "")
+    written = f":{ours}" if ours and f":{ours}" in known else None
+    if written is None and near is not None:
+        written = near[1] or near[2]
+    if written is None:
+        return None
+    at = [
+        m.start()
+        for m in re.finditer(rf"(?<![\w-]):{re.escape(wrong)}(?![\w-])", span.text.lower())
+    ]
+    if len(at) != 1:
+        return Mend(f"write {written}")
+    start = span.start + at[0]
+    edit = (start, start + len(wrong) + 1, written)
+    return Mend(f"write {written}", edit, safe=ours is not None and written == f":{ours}")
+
+
+def axis_by_place(found: Diagnostic, span: Span) -> Mend | None:
+    name = operator(span)[2]
+    if "not in pairs" not in found.headline:
+        return None
+    if name in ("concat", "stack-tensors"):
+        return Mend(f"the tensors are one list: ({name} (list a b) :axis …)")
+    match = re.search(r"\s(-?\d+)\s*\)$", span.text)
+    if match is None or "&key" not in (found.fix or "") or "axis" not in (found.fix or ""):
+        return None
+    at = span.start + match.start(1)
+    return Mend(f"the axis is a keyword argument: :axis {match[1]}", (at, at, ":axis "), safe=True)
+
+
+def key_of_form(found: Diagnostic, span: Span) -> Mend | None:
+    near = re.fullmatch(r"did you mean (:\S+)\?", found.fix or "")
+    if near is None or not span.text.startswith(":"):
+        return None
+    return Mend(found.fix or "", replaced(span, near[1]))
+
+
+def operator_name(found: Diagnostic, span: Span) -> Mend | None:
+    match = re.match(rf"\((def\w+)\s+\(?({NAME})", span.text)
+    if match is None:
+        return None
+    other = f"{match[2]}-model" if match[1] == "defmodel" else f"my-{match[2]}"
+    place = (span.start + match.start(2), span.start + match.end(2))
+    return Mend(f"choose another name, such as {other}, here and where it is used", place=place)
+
+
+def quoted_value(found: Diagnostic, span: Span) -> Mend | None:
+    """A quote, or the quotes of a text, around what should have been evaluated."""
+    if span.text.startswith("'"):
+        ours = span.text[1:]
+        told = f"a quote keeps a form from being evaluated: write {ours}"
+        return Mend(told, (span.start, span.start + 1, ""), safe=True)
+    match = re.search(rf"(')({NAME})(?=[\s)])", span.text)
+    if match is not None and f"not {match[2]}" in found.headline:
+        at = span.start + match.start()
+        told = f"a quote makes a symbol of it: write {match[2]}"
+        return Mend(told, (at, at + 1, ""), safe=True, place=(at, at + len(match.group())))
+    match = re.search(rf'"({NUMBER})"', span.text)
+    if match is not None and match.group() in found.headline:
+        place = (span.start + match.start(), span.start + match.end())
+        told = f"a number has no quotes: write {match[1]}"
+        return Mend(told, (*place, match[1]), safe=True, place=place)
+    return None
+
+
+def whole_float(found: Diagnostic, span: Span) -> Mend | None:
+    match = re.fullmatch(r"(\d+)\.0*", span.text)
+    if match is None or "integer" not in found.headline:
+        return None
+    return Mend(f"write {match[1]}", replaced(span, match[1]), safe=True)
+
+
+def labels_first(found: Diagnostic, span: Span) -> Mend | None:
+    if not re.search(r"logits (\(\d+\)) need .* shape .*, not \(\d+ \d+\)", found.headline):
+        return None
+    return Mend("the model's logits come first, then the labels")
+
+
+def batch_lost(found: Diagnostic, span: Span) -> Mend | None:
+    if not re.search(r"need integer labels of shape nil", found.headline):
+        return None
+    return Mend(
+        "the logits have lost their batch axis: keep axis 0 in the model; the loss takes the mean "
+        "over examples"
+    )
+
+
+def averaged_twice(found: Diagnostic, span: Span) -> Mend | None:
+    if not re.search(r"axis -?\d+ of a tensor of rank 0", found.headline):
+        return None
+    return Mend(
+        "it is one number already: a loss of sexpgpu/nn takes the mean over the batch itself, so "
+        "remove the second reduction"
+    )
+
+
+def float_labels(found: Diagnostic, span: Span) -> Mend | None:
+    if not re.search(r"logits .* need probabilities of shape", found.headline):
+        return None
+    return Mend(
+        "class labels are integers: cast them with (cast labels :i32), or declare their field so; "
+        "floats are taken as a probability for each class"
+    )

@@ -1,0 +1,158 @@
+"""Variables without a value: habits of Python, forms with a parenthesis amiss."""
+
+from __future__ import annotations
+
+import re
+
+from sexpgpu.diagnostics.codes import lisp
+from sexpgpu.diagnostics.mistakes.mend import (
+    NAME,
+    Mend,
+    after,
+    before,
+    replaced,
+)
+from sexpgpu.diagnostics.model import Diagnostic
+from sexpgpu.source import Span
+
+ATTRIBUTES = {
+    "shape": "(shape {})", "t": "(transpose {})", "dtype": "(dtype {})", "ndim": "(rank {})",
+    "size": "(size {})",
+}  # fmt: skip
+"""What array libraries keep as attributes, as the calls that give it here."""
+
+
+def python_constant(found: Diagnostic, span: Span) -> Mend | None:
+    ours = {"true": "t", "false": "nil", "none": "nil", "null": "nil"}.get(span.text.lower())
+    if ours is None:
+        return None
+    return Mend(f"write {ours}", replaced(span, ours), safe=True)
+
+
+def underscored_number(found: Diagnostic, span: Span) -> Mend | None:
+    if not re.fullmatch(r"[-+]?\d[\d_]*_[\d_]*(\.\d+)?", span.text):
+        return None
+    plain = span.text.replace("_", "")
+    return Mend(f"a number has no underscores: write {plain}", replaced(span, plain), safe=True)
+
+
+def subscript(found: Diagnostic, span: Span) -> Mend | None:
+    match = re.fullmatch(r"([^\[\]]+)\[([^\[\]]*)\]?", span.text)
+    if match is None:
+        return None
+    name, index = match.groups()
+    if re.fullmatch(r"-?\d+", index):
+        ours = f"(at {name} {index})"
+        told = f"an element is taken with a call: {ours}"
+        return Mend(told, replaced(span, ours), safe=True)
+    return Mend(f"an element is taken with a call: (at {name} i), a part (at {name} (slice a b))")
+
+
+def attribute(found: Diagnostic, span: Span) -> Mend | None:
+    name, dot, attribute = span.text.rpartition(".")
+    call = ATTRIBUTES.get(attribute.lower())
+    if not dot or not name or "." in name or call is None:
+        return None
+    ours = call.format(name)
+    return Mend(f"a value has no attributes: write {ours}", replaced(span, ours), safe=True)
+
+
+def keyword_argument(found: Diagnostic, span: Span) -> Mend | None:
+    match = re.fullmatch(r"([A-Za-z][\w-]*)=(.*)", span.text)
+    if match is None:
+        return None
+    name, value = match.group(1).replace("_", "-"), match.group(2)
+    shown = f":{name} {value}".rstrip()
+    told = f"a keyword argument is written {shown}; one given by place is the value alone"
+    return Mend(told, replaced(span, f":{name}{' ' if value else ''}{value}"))
+
+
+def brackets(found: Diagnostic, span: Span) -> Mend | None:
+    if not span.text.startswith("["):
+        return None
+    return Mend("brackets have no meaning here: a list is (list 1 2), or '(1 2) of constants")
+
+
+def flat_let(found: Diagnostic, span: Span) -> Mend | None:
+    """`(let (h (f x)) …)`, which binds h to nil and f to x."""
+    text = span.source.text
+    begin = max(text.rfind("\n(", 0, span.start), 0)
+    lets = [*re.finditer(rf"\(let\*?\s+\(({NAME})\s+\(", text[begin : span.end])]
+    if not lets or not ("nil" in found.headline or found.code is lisp.E_NAME_001):
+        return None
+    match = lets[-1]
+    start = begin + match.start(1)
+    return Mend(
+        f"let's bindings are lists in a list: write (let (({match[1]} …)) …)",
+        place=(begin + match.start(), start + len(match[1])),
+    )
+
+
+def let_closed_late(found: Diagnostic, span: Span) -> Mend | None:
+    """A variable that the same let binds is used among its bindings."""
+    match = before(span, r"\((let)\s+(\(.*)")
+    if match is None or not re.search(rf"\(\(?{re.escape(span.text)}\s", match[2]):
+        return None
+    return Mend(
+        "a let's bindings end before its body, ((a …) (b …)), and do not see each other: close "
+        "them earlier, or write let* for one that needs another"
+    )
+
+
+def assignment(found: Diagnostic, span: Span) -> Mend | None:
+    if not re.fullmatch(NAME, span.text):
+        return None
+    name = span.text
+    if before(span, r"\(\s*=\s+"):
+        return Mend(
+            f"= compares numbers: to name a value write (let (({name} …)) …), to change a "
+            f"variable (setq {name} …)"
+        )
+    if after(span, r"\s*=(\s|$)"):
+        return Mend(f"a value is named with let: (let (({name} …)) …)")
+    return None
+
+
+def prefixed_string(found: Diagnostic, span: Span) -> Mend | None:
+    if span.text.lower() not in ("f", "r", "b", "u") or not after(span, '"'):
+        return None
+    return Mend('a string has no prefix; to put values in it write (format nil "… ~a …" value)')
+
+
+def field_name(found: Diagnostic, span: Span) -> Mend | None:
+    if not before(span, rf"\(field\s+{NAME}\s+"):
+        return None
+    ours = f":{span.text}"
+    return Mend(f"a field is named by a keyword: write {ours}", replaced(span, ours), safe=True)
+
+
+def setq_first(found: Diagnostic, span: Span) -> Mend | None:
+    match = re.match(rf"\((?:setq|setf)\s+({NAME})", span.text)
+    if match is None:
+        return None
+    return Mend(
+        f"setq changes a variable that exists: name the value with (let (({match[1]} …)) …), or "
+        f"define it for the file with (defvar {match[1]} …)"
+    )
+
+
+def cond_clause(found: Diagnostic, span: Span) -> Mend | None:
+    if not before(span, r"\(cond\s+\("):
+        return None
+    return Mend(f"a clause of cond is a list that begins with its test: (({span.text} …) …)")
+
+
+def quoted_shape(found: Diagnostic, span: Span) -> Mend | None:
+    match = re.search(rf"\(\s*defparam\s+{NAME}\s+(')\(", span.text)
+    if match is None:
+        return None
+    at = span.start + match.start(1)
+    told = "a parameter's shape is not quoted, its extents are evaluated: remove the quote"
+    return Mend(told, (at, at + 1, ""), safe=True, place=(at, at + 2))
+
+
+def near_variable(found: Diagnostic, span: Span) -> Mend | None:
+    match = re.fullmatch(r"write (\S+)", found.fix or "")
+    if match is None or not re.fullmatch(NAME, span.text):
+        return None
+    return Mend(found.fix or "", replaced(span, match[1]))
