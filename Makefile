@@ -31,9 +31,10 @@ lint: .venv/installed ## ruff, and the order of imports
 types: .venv/installed ## pyright
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-format: .venv/installed ## ruff's fixes and layout
+format: .venv/installed ## ruff's fixes and layout, and that of the run files
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(BIN)/sexpgpu fmt examples stdlib benchmarks
 
 bench: .venv/installed ## side by side with programs written by hand (see benchmarks/README.md)
 	$(BIN)/python benchmarks/run.py

@@ -20,6 +20,7 @@ VERBS = {
     "check": "Every diagnostic of a file, without running it.",
     "explain": "What the compiler made of a file, or what a code means.",
     "ir": "The IR document of a file.",
+    "fmt": "The one layout of a file.",
     "eval": "Evaluate Lisp forms at compile time.",
     "variants": "The knobs, variants and sweeps that a file declares.",
     "run": "Train.",
