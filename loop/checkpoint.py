@@ -33,19 +33,20 @@ META = "meta.json"
 FORMAT = 1
 
 _PARTIAL = ".partial"
-_DROPPED = ".dropped"
+DROPPED = ".dropped"
 _CUT = ".cut"
-_BAD = "bad-"
+BAD = "bad-"
 
 
 class Saved(NamedTuple):
-    """A finished save."""
+    """A finished save; `best`: it was the best so far when it was taken."""
 
     step: int
     path: str
     bytes: int
     seconds: float
     bad: bool
+    best: bool
 
 
 class Found(NamedTuple):
@@ -64,10 +65,10 @@ def list_checkpoints(run_directory: str) -> list[Found]:
     with contextlib.suppress(FileNotFoundError):
         for name in os.listdir(folder):
             path = os.path.join(folder, name)
-            number = name.removesuffix(_PARTIAL).removeprefix(_BAD)
+            number = name.removesuffix(_PARTIAL).removeprefix(BAD)
             if number.isdigit():
                 sealed = not name.endswith(_PARTIAL) and read_seal(path) is not None
-                found.append(Found(int(number), path, name.startswith(_BAD), sealed))
+                found.append(Found(int(number), path, name.startswith(BAD), sealed))
     return sorted(found)
 
 
@@ -143,9 +144,24 @@ def event_fields(path: str) -> dict[str, Any]:
         "path": os.path.join(FOLDER, os.path.basename(path)),
         "bytes": sum(entry["size"] for entry in manifest["files"].values()),
         "seconds": None,
-        "best": False,
+        "best": not manifest.get("bad") and _best_step(read_meta(path)) == manifest.get("step"),
         "bad": bool(manifest.get("bad")),
     }
+
+
+def read_meta(path: str) -> dict[str, Any]:
+    """The meta data of a checkpoint, unverified; empty when it cannot be read."""
+    try:
+        with open(os.path.join(path, META), encoding="utf-8") as file:
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _best_step(meta: Mapping[str, Any]) -> int | None:
+    best = meta.get("best")
+    return None if best is None else best["step"]
 
 
 class Checkpointer:
@@ -159,7 +175,6 @@ class Checkpointer:
         self._done: list[Saved] = []
         self._error: BaseException | None = None
         self.seconds = 0.0  # what the last save took in all
-        self.best: int | None = None  # the step of the best checkpoint: never dropped
 
     def save(
         self,
@@ -202,7 +217,7 @@ class Checkpointer:
         self, step: int, tensors: dict[str, np.ndarray], meta: dict[str, Any], bad: bool
     ) -> None:
         began = time.monotonic()
-        name = f"{_BAD}{step}" if bad else str(step)
+        name = f"{BAD}{step}" if bad else str(step)
         final = os.path.join(self._folder, name)
         partial = final + _PARTIAL
         try:
@@ -213,9 +228,10 @@ class Checkpointer:
             self._error = _save_failed(step, error)
             return
         self.seconds = time.monotonic() - began
-        self._done.append(Saved(step, final, size, self.seconds, bad))
+        best = _best_step(meta)
+        self._done.append(Saved(step, final, size, self.seconds, bad, best == step and not bad))
         with contextlib.suppress(OSError):  # what cannot be dropped now is dropped next time
-            self._drop(step)
+            self._drop(step, best)
 
     def _write(
         self,
@@ -249,27 +265,28 @@ class Checkpointer:
 
     def _put_in_place(self, partial: str, final: str) -> None:
         if os.path.exists(final):  # a damaged one, or one of a run that was resumed before it
-            old = final + _DROPPED
+            old = final + DROPPED
             shutil.rmtree(old, ignore_errors=True)
             os.rename(final, old)
         os.rename(partial, final)
         sync_directory(self._folder)
         shutil.rmtree(final + _CUT, ignore_errors=True)
 
-    def _drop(self, newest: int) -> None:
-        """Drop what the policy does not keep, and what killed saves and drops left."""
+    def _drop(self, newest: int, best: int | None) -> None:
+        """Drop what the policy does not keep, and what killed saves and drops left. `best` is as of
+        the newest save: a better one of a save to come drops this one only when it is whole."""
         for name in os.listdir(self._folder):
-            if name.endswith((_DROPPED, _PARTIAL)):
+            if name.endswith((DROPPED, _PARTIAL)):
                 shutil.rmtree(os.path.join(self._folder, name), ignore_errors=True)
         good = [f for f in list_checkpoints(os.path.dirname(self._folder)) if not f.bad]
         if self._policy.keep is None:
             return
-        keep = {f.step for f in good[-max(1, self._policy.keep) :]} | {newest, self.best}
+        keep = {f.step for f in good[-max(1, self._policy.keep) :]} | {newest, best}
         for found in good:
             every = self._policy.keep_every
             if found.step in keep or (every and found.step % every == 0):
                 continue
-            dropped = found.path + _DROPPED
+            dropped = found.path + DROPPED
             os.rename(found.path, dropped)
             shutil.rmtree(dropped, ignore_errors=True)
 

@@ -45,7 +45,12 @@ class Ledger:
         )
 
     def opened(
-        self, backend: Backend, steps: int, parameters: int, warnings: Sequence[Diagnostic]
+        self,
+        backend: Backend,
+        steps: int,
+        parameters: int,
+        init_from: Mapping[str, Any] | None,
+        warnings: Sequence[Diagnostic],
     ) -> None:
         """The `open` event of a log that begins here. What an earlier start that never saved
         anything has left is set aside."""
@@ -61,6 +66,7 @@ class Ledger:
             configuration=document.run.to_json(),
             steps=steps,
             parameters=parameters,
+            init_from=init_from,
             machine=_machine(backend),
             graphs={name: len(graph.nodes) for name, graph in document.graphs.items()},
         )

@@ -110,7 +110,7 @@ def _line(record: Mapping[str, Any]) -> str | None:
         diagnostic = record["diagnostic"]
         return f"warning[{diagnostic['code']}]: {diagnostic['message']}"
     if kind == "close":
-        ended = record["reason"] in ("finished", "failed")
+        ended = record["reason"] in ("finished", "stopped early", "failed")
         return f"{'' if ended else 'stopped by '}{record['reason']} at step {step}"
     return None
 

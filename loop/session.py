@@ -28,7 +28,8 @@ from sexpgpu.loop.signals import Requests, interruptible, listening
 from sexpgpu.loop.statistics import compute as statistics
 from sexpgpu.loop.statistics import wanted as wanted_statistics
 from sexpgpu.loop.step import Step, StepState
-from sexpgpu.loop.train import NonFiniteError, Parts, Trainer
+from sexpgpu.loop.train import COMPLETE, NonFiniteError, Parts, Trainer
+from sexpgpu.loop.weights import initialized
 from sexpgpu.lowering.backend import Backend, open_backend
 from sexpgpu.lowering.interp.dtypes import NUMPY
 
@@ -67,6 +68,7 @@ class Session:
         self._passes: list[Pass] = []
         self._saver: checkpoint.Checkpointer | None = None
         self._trainer: Trainer | None = None
+        self._taken_from: Mapping[str, Any] | None = None  # what :init-from gave, and whence
 
     def listening(self) -> AbstractContextManager[None]:
         """Signals act on the run while this context is open, to the end of `close`."""
@@ -103,7 +105,7 @@ class Session:
             raise non_finite(trainer, found, start.directory) from None
 
     def _end(self, reason: str) -> None:
-        finished = reason == "finished"
+        finished = reason in COMPLETE
         self._reason = reason
         self.result.state = "finished" if finished else "stopped"
         self.result.exit_status = 0 if finished else STOPPED
@@ -177,6 +179,7 @@ class Session:
         """The state of step 0, or of the checkpoint to go on from, checked against the document."""
         state = initial_state(self.document)
         if start.path is None:
+            state, self._taken_from = initialized(self.document, state)
             return Beginning(state, {}, None)
         tensors, meta = checkpoint.load(start.path)
         if not start.foreign:
@@ -191,7 +194,7 @@ class Session:
         resume.check_tensors(tensors, like, start.path)
         constants = {n: a for n, a in tensors.items() if n.startswith("statistic/")}
         if start.foreign:  # its best, and the time it took, are another run's
-            meta |= {"best": None, "wall": 0.0}
+            meta |= {"best": None, "stop": None, "wall": 0.0}
         return Beginning(unflattened(tensors, state), constants, meta)
 
     def _experiment(self, steps: int) -> dict[str, Any]:
@@ -257,7 +260,7 @@ class Session:
         if beginning.meta is None or start.foreign:
             parameters = sum(int(a.size) for a in beginning.state["param"].values())
             warnings = [] if start.foreign else start.warnings
-            ledger.opened(backend, steps, parameters, warnings)
+            ledger.opened(backend, steps, parameters, self._taken_from, warnings)
         if beginning.meta is not None:
             step = int(beginning.state["step"])
             ledger.resumed(start, backend, beginning.meta, step, steps)

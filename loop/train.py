@@ -7,7 +7,6 @@ evaluation or a checkpoint all are read.
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections import deque
@@ -16,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes.run import W_RUN_031
 from sexpgpu.diagnostics.codes.system import E_CKPT_007
 from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.ir.document import Document
+from sexpgpu.loop.best import Best
 from sexpgpu.loop.checkpoint import Checkpointer, Saved
 from sexpgpu.loop.context import StepContext
 from sexpgpu.loop.data.loader import TrainingBatches
@@ -35,6 +35,9 @@ from sexpgpu.loop.signals import Requests, interruptible
 from sexpgpu.loop.status import Status
 from sexpgpu.loop.step import Step, StepState, context_types
 from sexpgpu.lowering.backend import Backend, Compiled
+
+COMPLETE = ("finished", "stopped early")
+"""How `Trainer.run` says that nothing is left to do."""
 
 
 class NonFiniteError(Exception):
@@ -93,17 +96,25 @@ class Trainer:
         self._fresh = True  # nothing has been done at this step yet
         self._first = self.step
         self.due: list[str] = []  # passes that are still to run at this step
-        self.best: dict[str, Any] | None = None
+        policy, stop = parts.document.run.checkpoint.best, parts.document.run.stop
+        self._best = None if policy is None else Best(":best", *policy)
+        self._stop = None if stop is None else Best(":stop", *stop.best)
         self.last: dict[str, Any] = {}  # the newest value of every series
         self.abandoned = False  # a compilation goes on in a thread of its own
         self.wall_before = 0.0
         self._began = time.monotonic()
 
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The best of the series that `:best` follows: {series, value, step}."""
+        return None if self._best is None else self._best.found
+
     # -- the loop ---------------------------------------------------------------------------
 
     def run(self) -> str:
-        """Train to the last step. Gives `finished`, or the reason of the stop (a signal's name,
-        `time limit`). Raises NonFiniteError, and the coded errors of data and checkpoints."""
+        """Train to the last step. Gives `finished`, `stopped early` (by `:stop`), or what asked it
+        to stop (a signal's name, `time limit`). Raises NonFiniteError, and the coded errors of
+        data and checkpoints."""
         parts = self.parts
         parts.recorder.begin(self._counters())
         if self._fresh:
@@ -113,7 +124,7 @@ class Trainer:
             parts.document, parts.batches, self.context, parts.schedule, parts.backend, self.step
         )
         with Prefetcher(feeder, 0, depth=3) as feeds:
-            while self.step < parts.schedule.steps and not parts.requests.stopping():
+            while self._goes_on():
                 feed = feeds.take(parts.requests.stopping)
                 if feed is None or not self._dispatch(feed):
                     break
@@ -123,12 +134,31 @@ class Trainer:
                 self._attend(feeds.waited)
             self._drain(feeds.waited)
         self.abandoned |= feeds.abandoned
-        reason = parts.requests.stop if self.step < parts.schedule.steps or self.due else None
+        if self._patience_is_over() and not self.due and self.step < parts.schedule.steps:
+            self._settle(self._last_passes(), save=self._saved_at != self.step)
+        over = self.step == parts.schedule.steps or self._patience_is_over()
+        reason = None if over and not self.due else parts.requests.stop
         self._note_signals()
         if reason is not None and self._saved_at != self.step:
             self._save()
         self._wait_saved()
-        return reason or "finished"
+        return reason or COMPLETE[self._patience_is_over()]
+
+    def _goes_on(self) -> bool:
+        if self.step >= self.parts.schedule.steps or self.parts.requests.stopping():
+            return False
+        return not self._patience_is_over()
+
+    def _patience_is_over(self) -> bool:
+        """Whether `:stop` ends the run here."""
+        stop = self.parts.document.run.stop
+        return self._stop is not None and stop is not None and self._stop.since >= stop.patience
+
+    def _last_passes(self) -> list[str]:
+        """The passes due at the end of a run that `:stop` ends, which have not run just now."""
+        now = {p.name for p in self.parts.schedule.due_passes(self.step)}
+        last = [p for p in self.parts.passes if p.evaluation.at_end]
+        return [p.name for p in last if p.name not in now]
 
     def _dispatch(self, feed: Feed) -> bool:
         """Start the steps of a feed; false when asked to stop while they are being compiled."""
@@ -215,7 +245,7 @@ class Trainer:
     def _skipped(self, step: int, values: Mapping[str, np.ndarray]) -> None:
         self.warn(
             warning(
-                codes.W_RUN_031,
+                W_RUN_031,
                 f"step {step} skipped: loss {float(values['loss'])}, "
                 f"gradient norm {float(values['grad-norm'])}",
             ),
@@ -263,31 +293,11 @@ class Trainer:
             "eval", self.step, **{"pass": one.name}, metrics=metrics, records=one.batches.count,
             seconds=seconds,
         )  # fmt: skip
-        self._compare_best(one, metrics)
+        for followed in (self._best, self._stop):
+            if followed is not None and followed.follows(one.name):
+                followed.take(one.name, metrics, self.step)
         parts.status.update(state="running", metrics=self.last, best=self.best)
         return True
-
-    def _compare_best(self, one: Pass, metrics: Mapping[str, Any]) -> None:
-        policy = self.parts.document.run.checkpoint.best
-        if policy is None:
-            return
-        direction, series = policy[0].lstrip(":"), policy[1].lstrip(":")
-        if not series.startswith(f"eval/{one.name}/"):
-            return
-        if series not in metrics:
-            raise failure(
-                codes.E_METRIC_031,
-                f":best follows {series}, which pass {one.name} does not report",
-                f"it reports {', '.join(metrics)}",
-            )
-        value = metrics[series]
-        better = not math.isnan(value) and (
-            self.best is None
-            or (value < self.best["value"] if direction == "min" else value > self.best["value"])
-        )
-        if better:
-            self.best = {"series": series, "value": value, "step": self.step}
-            self.parts.checkpointer.best = self.step
 
     # -- checkpoints ------------------------------------------------------------------------
 
@@ -316,12 +326,11 @@ class Trainer:
     def _announce(self, saved: Saved) -> None:
         """The `checkpoint` event and the status, once a save is sealed."""
         parts = self.parts
-        best = self.best is not None and self.best["step"] == saved.step
         fields = {
             "path": os.path.join("checkpoints", os.path.basename(saved.path)),
             "bytes": saved.bytes,
             "seconds": saved.seconds,
-            "best": best,
+            "best": saved.best,
             "bad": saved.bad,
         }
         parts.events.append("checkpoint", saved.step, **fields)
@@ -343,6 +352,7 @@ class Trainer:
             "events": self.parts.events.mark(),
             "due": self.due,
             "best": self.best,
+            "stop": None if self._stop is None else self._stop.save(),
             "last": self.last,
             "wall": self.wall(),
         }
@@ -351,11 +361,12 @@ class Trainer:
         """Take up what `meta` gave when the checkpoint was taken."""
         self.parts.recorder.restore(meta["recorder"])
         self.due = list(meta["due"])
-        self.best = meta["best"]
+        if self._best is not None:
+            self._best.restore({"found": meta["best"], "since": 0})
+        if self._stop is not None and meta["stop"] is not None:
+            self._stop.restore(meta["stop"])
         self.last = dict(meta["last"])
         self.wall_before = meta["wall"]
-        if self.best is not None:
-            self.parts.checkpointer.best = self.best["step"]
         self._saved_at = self.step
         self._fresh = False
 

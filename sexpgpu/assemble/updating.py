@@ -14,11 +14,12 @@ from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.callbacks import call_given
-from sexpgpu.forms.groups import glob_matches, selector_test
+from sexpgpu.forms.groups import selector_test
 from sexpgpu.forms.models import Parameter, Tree
 from sexpgpu.forms.optimizers import GroupForm, Optimizer, run_body
 from sexpgpu.ir.document import Group, Metric, State, Update
 from sexpgpu.ir.graph import Graph, Value
+from sexpgpu.ir.paths import glob_matches
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.values import Function, String

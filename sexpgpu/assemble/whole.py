@@ -145,7 +145,7 @@ class Assembly:
             self._warn_unreached(tree, training)
             self.diagnostics.extend(training.warnings)
         evaluations = self._evaluations(run, prepare, objective, store, metrics)
-        self._check_best(run, evaluations, metrics)
+        self._check_followed(run, evaluations, metrics)
         predict = self.function("predict")
         eval_prepare = self.function("eval-prepare") or prepare
         # a mistake in the model would be reported again
@@ -320,22 +320,38 @@ class Assembly:
             rest_batch=rest,
         )
 
-    def _check_best(
+    def _check_followed(
         self, run: RunForm, evaluations: list[ir.Evaluation], metrics: dict[str, list[ir.Metric]]
     ) -> None:
-        """The series that :best follows is one that a pass reports: else none is ever the best."""
-        best = run.run.checkpoint.best
-        if best is None or self.failed:
+        """The series that :best and :stop follow are ones that a pass reports: else none is ever
+        the best; and the pass that :stop follows runs again and again."""
+        stop, checkpoint = run.run.stop, run.run.checkpoint
+        followed = [("checkpoint", ":best", checkpoint.best)] if checkpoint.best else []
+        followed += [("stop", ":stop", stop.best)] if stop is not None else []
+        if self.failed:
             return
-        known = [f":eval/{e.name}/{m.name}" for e in evaluations for m in metrics[e.graph]]
-        if f":{best[1]}" not in known:
-            self.error(
-                codes.E_RUN_006,
-                f"defrun {run.run.name}: :best follows :{best[1]}, which no evaluation reports",
-                run.places.get("checkpoint") or run.span,
-                did_you_mean(f":{best[1]}", known)
-                or (f"the passes report {' '.join(known)}" if known else "declare a pass: defeval"),
-            )
+        known = {f":eval/{e.name}/{m.name}": e for e in evaluations for m in metrics[e.graph]}
+        for key, shown, (_, series) in followed:
+            where = run.places.get(key) or run.span
+            evaluation = known.get(f":{series}")
+            if evaluation is None:
+                self.error(
+                    codes.E_RUN_006,
+                    f"defrun {run.run.name}: {shown} follows :{series}, which no evaluation "
+                    "reports",
+                    where,
+                    did_you_mean(f":{series}", known)
+                    or (f"the passes report {' '.join(known)}" if known else "declare a pass: "
+                        "defeval"),
+                )  # fmt: skip
+            elif key == "stop" and evaluation.every is None:
+                self.error(
+                    codes.E_RUN_006,
+                    f"defrun {run.run.name}: :stop follows the pass {evaluation.name}, which runs "
+                    "only once",
+                    where,
+                    f"give it a cadence: (defeval {evaluation.name} … :every 100)",
+                )
 
     # -- warnings ----------------------------------------------------------------------------
 

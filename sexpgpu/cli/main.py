@@ -24,6 +24,7 @@ VERBS = {
     "eval": "Evaluate Lisp forms at compile time.",
     "variants": "The knobs, variants and sweeps that a file declares.",
     "run": "Train.",
+    "checkpoint": "What a run has saved: list, show, verify, diff, export, prune.",
     "docs": "The documentation, offline.",
 }
 """Verb -> its line in the help; each is the command of `sexpgpu/cli/VERB.py`."""

@@ -88,3 +88,40 @@ def fault_object(diagnostics: Sequence[Diagnostic]) -> None:
     all_of_them = [render.to_json(diagnostic) for diagnostic in diagnostics]
     first = next((d for d in all_of_them if d["severity"] == "error"), None)
     json_result({"kind": "error", "error": first, "diagnostics": all_of_them}, lines=True)
+
+
+def plain_json(value: object) -> object:
+    """A value with NumPy numbers and non-finite floats as JSON has them ("nan", "inf", "-inf")."""
+    from sexpgpu.loop.events import plain
+
+    return plain(value)
+
+
+def table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
+) -> None:
+    """Rows in columns as wide as their widest cell; those of `right` end together."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    for row in (headings, *rows):
+        cells = [
+            cell.rjust(width) if i in right else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        result("  ".join(cells).rstrip())
+
+
+def bytes_text(count: int) -> str:
+    """`1.5 MB`, in powers of ten."""
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.4g} TB"
+
+
+def time_text(seconds: float) -> str:
+    """A time in seconds since 1970 as local time: `2026-01-31 12:00:00`."""
+    from time import localtime, strftime
+
+    return strftime("%Y-%m-%d %H:%M:%S", localtime(seconds))

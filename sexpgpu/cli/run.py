@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sexpgpu.cli import output
-from sexpgpu.cli.options import limit_flag, selection_flags
+from sexpgpu.cli.options import limit_flag, pairs, selection_flags
 
 DEVICES = ("auto", "cuda", "cpu", "interp")
 UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
@@ -66,6 +66,31 @@ def seconds_of(
     metavar="latest|STEP|PATH",
     help="Go on from a checkpoint. latest: start at 0 when there is none yet.",
 )
+@click.option(
+    "--init-from",
+    metavar="PATH",
+    help="Begin with the weights of a run, a checkpoint (RUN@STEP), a .safetensors or .npz file.",
+)
+@click.option(
+    "--init-map",
+    "init_maps",
+    multiple=True,
+    metavar="FROM=TO",
+    callback=pairs,
+    help="What a name there is called here; `*` is a part of a name. Repeatable.",
+)
+@click.option(
+    "--init-missing",
+    multiple=True,
+    metavar="GLOB",
+    help="Parameters that may be missing there. Repeatable.",
+)
+@click.option(
+    "--init-extra",
+    multiple=True,
+    metavar="GLOB",
+    help="Names there to leave out. Repeatable.",
+)
 @click.option("--fresh", is_flag=True, help="Remove a run directory that is there, and start over.")
 @click.option(
     "--allow-change",
@@ -97,6 +122,10 @@ def command(
     runs: str,
     slug: str | None,
     resume: str | None,
+    init_from: str | None,
+    init_maps: dict[str, str],
+    init_missing: tuple[str, ...],
+    init_extra: tuple[str, ...],
     fresh: bool,
     allow_change: bool,
     time_limit: float | None,
@@ -118,10 +147,21 @@ def command(
             sys.stdout.flush()
             os.execve(sys.executable, sys.orig_argv, again)
     from sexpgpu.cli.inputs import document_input
+    from sexpgpu.ir.document import InitFrom, Rename
     from sexpgpu.ir.document_json import document_hash, document_text
 
     document, warnings = document_input(file, variants, knobs, limits)
     output.show(warnings)
+    if init_from is not None:
+        document.run.init_from = InitFrom(
+            path=init_from,
+            base=os.getcwd(),
+            map=[Rename(source=f, target=t, transpose=False) for f, t in init_maps.items()],
+            missing=list(init_missing),
+            extra=list(init_extra),
+        )
+    elif init_maps or init_missing or init_extra:
+        raise click.UsageError("--init-map, --init-missing and --init-extra go with --init-from")
     from sexpgpu.loop.run import RunOptions, execute
 
     gc.freeze()  # what the compiler made lives to the end

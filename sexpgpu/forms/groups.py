@@ -23,6 +23,7 @@ from sexpgpu.forms.parse import (
     placed,
     value_form,
 )
+from sexpgpu.ir.paths import glob_matches
 from sexpgpu.ir.types import DTYPES
 from sexpgpu.lisp.calls import truth
 from sexpgpu.lisp.hostforms import Context, host_macro, quoted
@@ -150,34 +151,6 @@ def _word_selector(word: str, *arguments: Any) -> Any:
 
 
 # -- selectors --------------------------------------------------------------------------------
-
-
-def glob_matches(pattern: str, path: str) -> bool:
-    """Whether a path glob matches: `*` within one segment, `**` any number of segments."""
-    return _segments(pattern.split("/"), path.split("/"))
-
-
-def _segments(pattern: list[str], path: list[str]) -> bool:
-    if not pattern:
-        return not path
-    if pattern[0] == "**":
-        return any(_segments(pattern[1:], path[i:]) for i in range(len(path) + 1))
-    return bool(path) and _one(pattern[0], path[0]) and _segments(pattern[1:], path[1:])
-
-
-def _one(pattern: str, text: str) -> bool:
-    if "*" not in pattern:
-        return pattern == text
-    head, *middle, tail = pattern.split("*")
-    if not text.startswith(head) or not text.endswith(tail) or len(text) < len(head) + len(tail):
-        return False
-    at, end = len(head), len(text) - len(tail)
-    for part in middle:
-        found = text.find(part, at, end)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return True
 
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {

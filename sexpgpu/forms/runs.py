@@ -22,16 +22,18 @@ from sexpgpu.forms.parse import (
     property_dict,
     value_form,
 )
-from sexpgpu.ir.document import Checkpointing, Run
+from sexpgpu.forms.weights import Weights, checkpoint, globs
+from sexpgpu.ir.document import Checkpointing, Diagnostics, InitFrom, Run, Stop
 from sexpgpu.lisp.hostforms import Context, host_macro, quoted
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.spans import car_span, span_of
-from sexpgpu.lisp.values import NIL, TENSOR, Cons, Symbol, python_list
+from sexpgpu.lisp.values import NIL, TENSOR, Cons, String, Symbol, lisp_list, python_list
 from sexpgpu.source import Span
 
 KEYS = (
     "model", "optimizer", "train", "steps", "epochs", "microbatches", "precision", "seed",
     "clip-norm", "eval", "checkpoint", "log-every", "finite", "steps-per-dispatch",
+    "init-from", "stop", "diagnostics",
 )  # fmt: skip
 NAMES = ("train", "eval")
 
@@ -70,7 +72,11 @@ def defrun(form: Any, context: Context) -> Any:
     :checkpoint (:every n :keep n :keep-every n :best (:min :eval/PASS/NAME))
     :log-every n         steps between train events (default 10)
     :finite              :abort (default), :skip or :ignore a non-finite loss or gradient
-    :steps-per-dispatch  n, or :auto (default)"""
+    :steps-per-dispatch  n, or :auto (default)
+    :init-from           weights to begin with: (checkpoint path), (safetensors path) or a path
+    :stop                (:min :eval/PASS/NAME :patience n), or :max: end when n evaluations in a
+                         row are no better
+    :diagnostics         (:select (list glob…) :every n): what is watched inside the run"""
     if not isinstance(form.cdr, Cons) or not is_name(form.cdr.car):
         raise context.error(
             codes.E_RUN_005,
@@ -197,6 +203,9 @@ def _declare(name: str, place: Any, given: list[str], places: dict[str, Any], *v
         log_every=read.positive("log-every", 10),
         finite=read.choice("finite", "abort", ("abort", "skip", "ignore")),
         steps_per_dispatch=per_dispatch,
+        init_from=_init_from(read),
+        stop=_stop(read),
+        diagnostics=_diagnostics(read),
     )
     experiment.run = RunForm(run, model, optimizer, _evaluations(read), places, place)
     return NIL
@@ -241,21 +250,70 @@ def _checkpointing(read: _Reader) -> Checkpointing:
     chosen: tuple[str, str] | None = None
     if best is not NIL:
         items = python_list(best) if is_list(best) else []
-        if (
-            len(items) != 2
-            or not all(is_keyword(i) for i in items)
-            or items[0].name not in ("min", "max")
-        ):
+        chosen = _series(items)
+        if chosen is None or len(items) != 2:
             raise at_place(
                 codes.E_RUN_006,
                 f"defrun {read.name}: :best takes (:min :eval/PASS/NAME) or (:max …), not "
                 f"{print_value(best)}",
                 read.places.get("checkpoint") or read.place,
             )
-        chosen = (items[0].name, items[1].name)
     return Checkpointing(
         every=numbers["every"],
         keep=numbers["keep"],
         keep_every=numbers["keep-every"],
         best=chosen,
+    )
+
+
+def _series(items: list[Any]) -> tuple[str, str] | None:
+    """The (:min :series) or (:max :series) that a list begins with."""
+    if (
+        len(items) < 2
+        or not all(is_keyword(i) for i in items[:2])
+        or items[0].name not in ("min", "max")
+    ):
+        return None
+    return items[0].name, items[1].name
+
+
+def _init_from(read: _Reader) -> InitFrom | None:
+    value = read.values.get("init-from", NIL)
+    if value is NIL:
+        return None
+    if isinstance(value, String) and value.text:
+        return checkpoint(value).described
+    if not isinstance(value, Weights):
+        raise read.bad("init-from", "(checkpoint path), (safetensors path) or a path")
+    return value.described
+
+
+def _stop(read: _Reader) -> Stop | None:
+    value = read.values.get("stop", NIL)
+    if value is NIL:
+        return None
+    items = python_list(value) if is_list(value) else []
+    best = _series(items)
+    rest = property_dict(lisp_list(items[2:])) if best is not None else None
+    patience = rest.get("patience") if rest is not None and set(rest) == {"patience"} else None
+    if best is None or not isinstance(patience, int) or isinstance(patience, bool) or patience < 1:
+        raise read.bad("stop", "(:min :eval/PASS/NAME :patience n) or (:max …)")
+    return Stop(best=best, patience=patience)
+
+
+def _diagnostics(read: _Reader) -> Diagnostics | None:
+    value = read.values.get("diagnostics", NIL)
+    if value is NIL:
+        return None
+    options = property_dict(value)
+    every = options.get("every", 1) if options is not None else 0
+    if (
+        options is None
+        or not {"select"} <= set(options) <= {"select", "every"}
+        or not isinstance(every, int)
+        or every < 1
+    ):
+        raise read.bad("diagnostics", "(:select (list glob…) :every n)")
+    return Diagnostics(
+        every=every, select=globs(f"defrun {read.name}", "select", options["select"])
     )

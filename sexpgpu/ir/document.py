@@ -15,6 +15,15 @@ FORMAT = "sexpgpu-ir"
 VERSION = 1
 
 
+DIAGNOSTICS = "/diagnostics"
+"""What the name of a graph ends in that does as the one before it, and takes diagnostics."""
+
+
+def is_diagnostic(graph: str) -> bool:
+    """Whether a graph of this name is there for diagnostics alone."""
+    return graph.endswith(DIAGNOSTICS)
+
+
 class Record:
     """A record with the fields of its `__slots__`, all given by keyword, comparable, to JSON."""
 
@@ -194,12 +203,53 @@ class Checkpointing(Record):
     best: tuple[str, str] | None  # ("min" | "max", series)
 
 
+class Rename(Record):
+    """An entry of `:init-from :map`: what a name that matches `source` is called here (None: it is
+    left out). `*` stands for a part of a name without `/` and `.`, `**` for any; each in `target`
+    is what the one in `source` stood for. `transpose` reverses the axes."""
+
+    __slots__ = ("source", "target", "transpose")
+    source: str
+    target: str | None
+    transpose: bool
+
+
+class InitFrom(Record):
+    """Where the values of step 0 come from: a run, a checkpoint, or a file of weights; relative
+    paths start from `base`. `missing` and `extra` are globs of what may lack here and there."""
+
+    __slots__ = ("base", "extra", "map", "missing", "path")
+    path: str
+    base: str
+    map: list[Rename]
+    missing: list[str]
+    extra: list[str]
+
+
+class Stop(Record):
+    """The run ends when `series` has not reached a new `best` ("min" or "max", series) for
+    `patience` evaluations in a row."""
+
+    __slots__ = ("best", "patience")
+    best: tuple[str, str]
+    patience: int
+
+
+class Diagnostics(Record):
+    """Which diagnostics are taken (globs of their names), and at which steps: each `every`-th."""
+
+    __slots__ = ("every", "select")
+    every: int
+    select: list[str]
+
+
 class Run(Record):
     """What defrun says. Exactly one of `steps` and `epochs` is given."""
 
     __slots__ = (
-        "checkpoint", "clip_norm", "epochs", "evaluations", "finite", "log_every", "microbatches",
-        "name", "precision", "seed", "steps", "steps_per_dispatch", "train",
+        "checkpoint", "clip_norm", "diagnostics", "epochs", "evaluations", "finite", "init_from",
+        "log_every", "microbatches", "name", "precision", "seed", "steps", "steps_per_dispatch",
+        "stop", "train",
     )  # fmt: skip
     name: str
     train: str
@@ -214,6 +264,9 @@ class Run(Record):
     log_every: int
     finite: str
     steps_per_dispatch: int | str
+    init_from: InitFrom | None
+    stop: Stop | None
+    diagnostics: Diagnostics | None
 
 
 class Document:

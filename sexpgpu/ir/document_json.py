@@ -11,7 +11,7 @@ from typing import Any
 
 from sexpgpu.diagnostics.codes.tensor import E_IR_001, E_IR_003, E_IR_004
 from sexpgpu.ir import document as ir
-from sexpgpu.ir.document import FORMAT, VERSION, Document, Record
+from sexpgpu.ir.document import FORMAT, VERSION, Document, Record, is_diagnostic
 from sexpgpu.ir.graph import Graph, Infer, kind_of
 from sexpgpu.ir.schema import CHOICES, RECORDS
 from sexpgpu.ir.serial import (
@@ -74,15 +74,23 @@ def document_text(document: Document) -> str:
 
 
 def document_hash(document: Document) -> str:
-    """SHA-256 in hex of what the document computes: spans, sources, the manifest and the folder
-    of the file are left out, so that comments and formatting do not change it."""
+    """SHA-256 in hex of what the document computes: spans, sources, the manifest, the folder of
+    the file and diagnostics are left out, so that comments, formatting and what is watched do not
+    change it."""
     from hashlib import sha256
 
     data = _plain_parts(document)
     for loader in data["loaders"]:
         for stage in loader["stages"]:
             del stage["base"]
-    data["graphs"] = {n: graph_to_json(g) for n, g in document.graphs.items()}
+    if data["run"]["init_from"] is not None:
+        del data["run"]["init_from"]["base"]
+    del data["run"]["diagnostics"]
+    for part in ("metrics", "terms"):
+        data[part] = {g: rows for g, rows in data[part].items() if not is_diagnostic(g)}
+    data["graphs"] = {
+        n: graph_to_json(g) for n, g in document.graphs.items() if not is_diagnostic(n)
+    }
     return sha256(canonical(data).encode()).hexdigest()
 
 

@@ -51,11 +51,19 @@ RECORDS: dict[type[ir.Record], dict[str, Any]] = {
         "every": optional(COUNT), "keep": optional(COUNT), "keep_every": optional(COUNT),
         "best": optional("pair of strings"),
     },
+    ir.Rename: {"source": STRING, "target": optional(STRING), "transpose": BOOL},
+    ir.InitFrom: {
+        "path": STRING, "base": STRING, "map": [ir.Rename], "missing": [STRING], "extra": [STRING],
+    },
+    ir.Stop: {"best": "pair of strings", "patience": COUNT},
+    ir.Diagnostics: {"every": COUNT, "select": [STRING]},
     ir.Run: {
         "name": STRING, "train": STRING, "steps": optional(COUNT), "epochs": optional(COUNT),
         "microbatches": COUNT, "precision": "precision", "seed": INT,
         "clip_norm": optional(FLOAT), "evaluations": [STRING], "checkpoint": ir.Checkpointing,
         "log_every": COUNT, "finite": "finite", "steps_per_dispatch": "dispatch",
+        "init_from": optional(ir.InitFrom), "stop": optional(ir.Stop),
+        "diagnostics": optional(ir.Diagnostics),
     },
 }  # fmt: skip
 

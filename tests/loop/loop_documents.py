@@ -229,6 +229,9 @@ def make(
     drop_last: bool = True,
     seed: int = 3,
     name: str = "tiny",
+    init_from: ir.InitFrom | None = None,
+    stop: ir.Stop | None = None,
+    diagnostics: ir.Diagnostics | None = None,
 ) -> ir.Document:
     """A whole document."""
     rest = valid % eval_batch
@@ -265,6 +268,7 @@ def make(
         run=ir.Run(
             checkpoint=ir.Checkpointing(best=best, every=every, keep=keep, keep_every=keep_every),
             clip_norm=clip, epochs=epochs, evaluations=["valid"] if valid else [], finite=finite,
+            init_from=init_from, stop=stop, diagnostics=diagnostics,
             log_every=log_every, microbatches=microbatches, name=name, precision="f32", seed=seed,
             steps=steps if epochs is None else None, steps_per_dispatch=together, train="train",
         ),

@@ -151,11 +151,10 @@ def test_keep_policy(tmp_path: Path, changes: dict[str, int], kept: list[int]) -
 def test_the_best_one_is_kept(tmp_path: Path) -> None:
     saver = Checkpointer(str(tmp_path), policy(keep=1))
     for step in (1, 2, 3, 4):
-        if step == 2:
-            saver.best = 2
-        saver.save(step, tensors(step), {})
+        saver.save(step, tensors(step), {"best": {"step": 2} if step > 1 else None})
     saver.wait()
     assert steps(tmp_path) == [2, 4]
+    assert [saved.best for saved in saver.poll()] == [False, True, False, False]
 
 
 def test_saving_a_step_again(tmp_path: Path) -> None:

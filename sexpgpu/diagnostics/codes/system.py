@@ -117,6 +117,37 @@ E_CKPT_010 = code(
     ),
     fix="restore `events.jsonl`, or start again by `--fresh`",
 )
+E_CKPT_011 = code(
+    "E-CKPT-011",
+    title="the file of weights cannot be read",
+    explain=(
+        "A safetensors or npz file is cut short, malformed, or holds a dtype that is not known "
+        "here. Nothing was taken from it."
+    ),
+    fix="write or fetch the file again; `sexpgpu checkpoint export` writes both kinds",
+)
+E_CKPT_012 = code(
+    "E-CKPT-012",
+    title="the initial weights do not fit the model",
+    explain=(
+        "`:init-from` (or `--init-from`) gives every parameter and buffer its value from a run, a "
+        "checkpoint or a file of weights. Some are not there, some fit nothing, or a shape "
+        "differs; the message lists them with the nearest paths."
+    ),
+    fix=(
+        'map names by `:map (list (list "from" "to"))`, allow what may be missing by '
+        '`:missing (list "head/**")`, leave out what is too much by `:extra`'
+    ),
+)
+E_CKPT_013 = code(
+    "E-CKPT-013",
+    title="nothing to export",
+    explain=(
+        "`checkpoint export` was to write tensors that the checkpoint does not have, or in a "
+        "kind of file that is not known."
+    ),
+    fix="name a file that ends in .safetensors or .npz, and patterns that match some path",
+)
 W_CKPT_001 = code(
     "W-CKPT-001",
     title="checkpoint skipped",
