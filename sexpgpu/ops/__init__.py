@@ -8,6 +8,7 @@ from __future__ import annotations
 from sexpgpu.ir.graph import Builder
 from sexpgpu.ops import conv as conv
 from sexpgpu.ops import elementwise as elementwise
+from sexpgpu.ops import factor as factor
 from sexpgpu.ops import index as index
 from sexpgpu.ops import linalg as linalg
 from sexpgpu.ops import make as make

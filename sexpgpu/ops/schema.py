@@ -47,11 +47,12 @@ class NoGrad:
 class Sample:
     """Operands and attributes that every generated test runs: types, and the range of values.
 
-    `values`: "uniform" in [low, high), "distinct" (no ties), "integers" in [low, high), "sorted"
-    along the last axis, "definite" (symmetric positive definite matrices), "regular" (matrices far
-    from singular), or a tuple of one such word per operand. Integer operands get integers and
-    bools get either, whatever the word. `grad`: whether VJP tests run on it. Attributes are
-    keywords, or `attrs` where their names are taken.
+    `values`: one of these words, or a tuple of one for each operand:
+        uniform, integers   in [low, high);  distinct  without ties;  sorted  along the last axis
+        definite            symmetric positive definite matrices;  regular  far from singular
+        spread              matrices of well separated singular values and eigenvalues
+    Integer operands get integers and bools get either, whatever the word. `grad`: whether VJP tests
+    run on it. Attributes are keywords, or `attrs` where their names are taken.
     """
 
     __slots__ = ("attrs", "grad", "high", "low", "types", "values")

@@ -33,6 +33,7 @@ ACCUMULATING = {
     "sum", "mean", "prod", "cumsum", "cumprod", "softmax", "log-softmax", "logsumexp", "dot",
     "conv", "conv-input-grad", "conv-weight-grad", "avg-pool", "avg-pool-grad", "max-pool-grad",
     "take-add", "put-along-add", "scatter-add",
+    "cholesky", "triangular-solve", "solve", "qr", "svd", "eigh", "det", "cofactors", "slogdet",
 }  # fmt: skip
 
 
@@ -79,6 +80,9 @@ def draw(sample: Sample, seed: int = 0) -> list[np.ndarray]:
             x = x @ np.swapaxes(x, -1, -2) + np.eye(x.shape[-1])
         elif word == "regular":
             x = x + 4.0 * np.eye(*x.shape[-2:])
+        elif word == "spread":
+            rows, columns = x.shape[-2:]
+            x = 0.4 * x + 3.0 * (1 + np.arange(rows))[:, None] * np.eye(rows, columns)
         arrays.append(np.asarray(x).astype(NUMPY[type.dtype]))
     return arrays
 

@@ -7,6 +7,9 @@ from sexpgpu.lowering.interp.rules import (
     elementwise as elementwise,
 )
 from sexpgpu.lowering.interp.rules import (
+    factor as factor,
+)
+from sexpgpu.lowering.interp.rules import (
     index as index,
 )
 from sexpgpu.lowering.interp.rules import (

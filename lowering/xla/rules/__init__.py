@@ -7,6 +7,9 @@ from sexpgpu.lowering.xla.rules import (
     elementwise as elementwise,
 )
 from sexpgpu.lowering.xla.rules import (
+    factor as factor,
+)
+from sexpgpu.lowering.xla.rules import (
     index as index,
 )
 from sexpgpu.lowering.xla.rules import (

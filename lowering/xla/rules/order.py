@@ -62,7 +62,7 @@ def _places(x: jax.Array, axis: int, packed: bool) -> jax.Array:
     return lax.convert_element_type(low, I32)
 
 
-def _along(x: jax.Array, places: jax.Array, axis: int) -> jax.Array:
+def along(x: jax.Array, places: jax.Array, axis: int) -> jax.Array:
     """x at places along an axis, all in range."""
     if places.size == 0:
         return lax.full(places.shape, value_of(x, 0), x.dtype)
@@ -86,7 +86,7 @@ def _sort(
     tuning = lowering.tuning
     keys = _reversed_order(x) if descending else x
     places = _places(keys, axis, tuning is not None and tuning.packed_sort)
-    return _along(x, places, axis), places
+    return along(x, places, axis), places
 
 
 @lowers("top-k")
@@ -101,7 +101,7 @@ def _top_k(x: jax.Array, *, k: int) -> tuple[jax.Array, jax.Array]:
         places = lax.full((*x.shape[:-1], k), np.int32(0), I32)
     else:
         places = lax.top_k(keys, k)[1]
-    return _along(x, places, x.ndim - 1), places
+    return along(x, places, x.ndim - 1), places
 
 
 def _is_before(a: jax.Array, b: jax.Array, or_equal: bool) -> jax.Array:
@@ -130,7 +130,7 @@ def _searchsorted(edges: jax.Array, x: jax.Array, *, side: str) -> jax.Array:
     while step:
         tried = lax.add(low, lax.full_like(low, np.int32(step)))
         place = lax.sub(lax.min(tried, lax.full_like(low, np.int32(extent))), lax.full_like(low, 1))
-        edge = _along(edges, place, edges.ndim - 1)
+        edge = along(edges, place, edges.ndim - 1)
         fits = lax.le(tried, lax.full_like(low, np.int32(extent)))
         taken = lax.bitwise_and(fits, _is_before(edge, x, side == "right"))
         low = lax.select(taken, tried, low)

@@ -125,6 +125,17 @@ E_SHAPE_008 = code(
     good=_model(W, "(broadcast-to (mean (matmul x w)) (list 2 3))"),
 )
 
+E_SHAPE_009 = code(
+    "E-SHAPE-009",
+    title="a matrix that is not square",
+    explain="Determinants, inverses, solutions, eigenvalues and Cholesky factors are of square "
+    "matrices: the last two axes have one extent.",
+    fix="make it square; least squares of a tall matrix are (solve (matmul (transpose a) a) …), "
+    "and svd and qr take any",
+    bad=_model(W, "(* (matmul x w) (det w))"),
+    good=_model(W, "(* (matmul x w) (det (matmul w (transpose w))))"),
+)
+
 # -- dtypes (DTYPE) -----------------------------------------------------------------------------
 
 E_DTYPE_001 = code(

@@ -23,7 +23,9 @@ reshape flatten transpose broadcast-to expand-dims squeeze concat stack-tensors 
 tile repeat-elements
 at slice set-at add-at take take-along gather scatter scatter-add dynamic-slice
 dynamic-update-slice crop
-matmul dot outer einsum tensordot conv max-pool avg-pool resize unfold stop-gradient
+matmul dot outer einsum tensordot
+cholesky qr svd eigh det slogdet solve triangular-solve inverse
+conv max-pool avg-pool resize unfold stop-gradient
 random-normal random-uniform random-bernoulli random-int random-truncated-normal random-gumbel
 random-categorical dropout cast bitcast shape dim rank size dtype tensorp counter field ctx
 """
