@@ -24,11 +24,23 @@ if TYPE_CHECKING:
 
 
 def source_of(file: str) -> tuple[Source, str]:
-    """The text of FILE, and the folder that its relative paths start from."""
+    """The text of FILE, and the folder that its relative paths start from. A run directory, or a
+    checkpoint in one, stands for the document that it was made of."""
     if file != "-":
+        file = document_of_run(file) or file
         return read_source(file), os.path.dirname(os.path.abspath(file))
     text = sys.stdin.buffer.read().decode("utf-8", errors="replace").removeprefix("\ufeff")
     return Source("<stdin>", text), os.getcwd()
+
+
+def document_of_run(path: str) -> str | None:
+    """The IR document in a run directory, or in that of a checkpoint; None for another path."""
+    if os.path.isdir(path):
+        for folder in (path, os.path.join(path, os.pardir, os.pardir)):
+            found = os.path.normpath(os.path.join(folder, "experiment.ir.json"))
+            if os.path.exists(found):
+                return found
+    return None
 
 
 def limits_of(given: Mapping[str, str]) -> Limits:

@@ -19,6 +19,7 @@ from sexpgpu.cli.faults import USAGE, NoSuchVerb, report_exception, report_usage
 VERBS = {
     "check": "Every diagnostic of a file, without running it.",
     "explain": "What the compiler made of a file, or what a code means.",
+    "diff": "What differs in meaning between two files or runs.",
     "ir": "The IR document of a file.",
     "fmt": "The one layout of a file.",
     "eval": "Evaluate Lisp forms at compile time.",
