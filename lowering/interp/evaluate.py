@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -40,9 +41,16 @@ def evaluate(
 ) -> dict[str, np.ndarray]:
     """The graph's outputs. Inputs it does not have are ignored; a missing one is a KeyError."""
     graph = plan.graph
+    results = run(plan, [inputs[name] for name in graph.inputs], watch)
+    return dict(zip(graph.outputs, results, strict=True))
+
+
+def run(plan: Plan, inputs: Sequence[np.ndarray], watch: Watch | None = None) -> list[np.ndarray]:
+    """The graph's outputs in order, for inputs in order."""
+    graph = plan.graph
     env: dict[Value, np.ndarray] = {}
-    for name, value in graph.inputs.items():
-        env[value] = _checked(inputs[name], value.type, f"input {name}")
+    for (name, value), given in zip(graph.inputs.items(), inputs, strict=True):
+        env[value] = _checked(given, value.type, f"input {name}")
     with np.errstate(all="ignore"):  # infinities and NaN are values like others
         for node, dying in zip(graph.nodes, plan.dying, strict=True):
             results = apply(node, tuple([env[value] for value in node.operands]))
@@ -51,13 +59,24 @@ def evaluate(
                 watch(node, results)
             for value in dying:
                 del env[value]
-    return {name: env[value] for name, value in graph.outputs.items()}
+    return [env[value] for value in graph.outputs.values()]
+
+
+_plan_of_body = lru_cache(maxsize=512)(Plan)
+
+
+def _run_body(graph: Graph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """A graph that a node has as an attribute. What happens in it is not watched: its values are
+    those of one iteration, of which there may be many."""
+    return run(_plan_of_body(graph), inputs)
 
 
 def apply(node: Node, operands: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     """One node's results, in the dtypes that were inferred for them."""
     rule = RULES[node.op]
-    if rule.raw:
+    if rule.runs:
+        results = rule.function(_run_body, *operands, **node.attrs)
+    elif rule.raw:
         results = rule.function(*operands, **node.attrs)
     else:
         results = rule.function(*map(widen, operands), **node.attrs)

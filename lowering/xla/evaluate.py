@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import jax
 from jax import lax
@@ -31,32 +31,58 @@ def evaluate(
     that a profile can be mapped back to source lines. That is metadata: the code is the same,
     and an executable from the compilation cache has the names it was first compiled with.
     """
+    given = [inputs[name] for name in graph.inputs]
+    return dict(zip(graph.outputs, run(graph, given, lowering, watch, names), strict=True))
+
+
+def run(
+    graph: Graph,
+    inputs: Sequence[jax.Array],
+    lowering: Lowering,
+    watch: Watch | None = None,
+    names: bool = False,
+) -> list[jax.Array]:
+    """The graph's outputs in order, for inputs in order (see `evaluate`)."""
     env: dict[Value, jax.Array] = {}
-    for name, value in graph.inputs.items():
-        given = inputs[name]
+    for (name, value), given in zip(graph.inputs.items(), inputs, strict=True):
         if given.shape != value.shape or given.dtype != LAX[value.dtype]:
             raise TypeError(
                 f"input {name} of {graph.name}: {value.type} is declared, "
                 f"{given.dtype} {given.shape} was given"
             )
         env[value] = given
+    within = Bodies(lowering, names)
     for i, node in enumerate(graph.nodes):
+        operands = tuple([env[v] for v in node.operands])
         if names:
             with jax.named_scope(f"{graph.name}/n{i}"):
-                results = apply(node, tuple([env[v] for v in node.operands]), lowering)
+                results = apply(node, operands, within)
         else:
-            results = apply(node, tuple([env[v] for v in node.operands]), lowering)
+            results = apply(node, operands, within)
         env.update(zip(node.results, results, strict=True))
         if watch is not None:
             watch(node, results)
-    return {name: env[value] for name, value in graph.outputs.items()}
+    return [env[value] for value in graph.outputs.values()]
 
 
-def apply(node: Node, operands: tuple[jax.Array, ...], lowering: Lowering) -> tuple[jax.Array, ...]:
+class Bodies(NamedTuple):
+    """Runs the graphs that nodes have as attributes. What happens in them is not watched: their
+    values are those of one iteration, of which there may be many."""
+
+    lowering: Lowering
+    names: bool
+
+    def __call__(self, graph: Graph, values: Sequence[jax.Array]) -> list[jax.Array]:
+        return run(graph, values, self.lowering, None, self.names)
+
+
+def apply(node: Node, operands: tuple[jax.Array, ...], within: Bodies) -> tuple[jax.Array, ...]:
     """One node's results; their types are those inferred for it."""
     rule = RULES[node.op]
-    if rule.by_device:
-        results = rule.function(lowering, *operands, **node.attrs)
+    if rule.runs:
+        results = rule.function(within, *operands, **node.attrs)
+    elif rule.by_device:
+        results = rule.function(within.lowering, *operands, **node.attrs)
     else:
         results = rule.function(*operands, **node.attrs)
     if not isinstance(results, tuple):

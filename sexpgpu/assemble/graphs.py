@@ -5,32 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sexpgpu.ir.graph import Graph
-
-
-def structure(graph: Graph) -> Any:
-    """What makes two graphs equal: everything but names of the graph and origins. Hashable."""
-    numbers: dict[int, int] = {}
-    inputs: list[Any] = []
-    for name, value in graph.inputs.items():
-        numbers[id(value)] = len(numbers)
-        inputs.append((name, value.type))
-    nodes: list[Any] = []
-    for node in graph.nodes:
-        attrs = tuple(sorted((k, _attr(v)) for k, v in node.attrs.items()))
-        nodes.append(
-            (node.op, tuple([numbers[id(v)] for v in node.operands]), attrs, node.numerics)
-        )
-        for value in node.results:
-            numbers[id(value)] = len(numbers)
-    outputs = tuple((name, numbers[id(value)]) for name, value in graph.outputs.items())
-    return tuple(inputs), tuple(nodes), outputs
-
-
-def _attr(value: Any) -> Any:
-    if isinstance(value, Graph):
-        return structure(value)
-    # True == 1 == 1.0 in Python, and 0.0 == -0.0: the repr tells them apart
-    return (type(value).__name__, repr(value))
+from sexpgpu.ir.structure import structure
 
 
 class GraphStore:

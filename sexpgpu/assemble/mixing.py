@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Code, Diagnostic, located
-from sexpgpu.ir.graph import Node, Value
+from sexpgpu.ir.graph import Graph, Node, Value
 from sexpgpu.source import Origin
 from sexpgpu.trace.context import Trace
 
@@ -32,12 +34,15 @@ def mixing_warnings(trace: Trace) -> list[Diagnostic]:
     return found
 
 
-def mixing_nodes(nodes: list[Node]) -> list[Node]:
+def mixing_nodes(nodes: Sequence[Node]) -> list[Node]:
     """Nodes with an operand that carries the batch's axis and another that was made of all
     examples (their mean, say)."""
     reduced: set[Value] = set()
     found: list[Node] = []
     for node in nodes:
+        for attr in node.attrs.values():
+            if type(attr) is Graph:
+                found += mixing_nodes(attr.nodes)
         carries = any(v.type.batch is not None for v in node.operands)
         tainted = any(v in reduced for v in node.operands)
         if carries and tainted:

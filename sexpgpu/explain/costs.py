@@ -6,8 +6,11 @@ every result written once. A backend that fuses ops moves fewer bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sexpgpu.ir.graph import Graph, Node
 from sexpgpu.ops import OPS
+from sexpgpu.ops.control import runs_of
 
 
 class Cost:
@@ -20,23 +23,33 @@ class Cost:
         self.bytes = 0
         self.nodes = 0
 
-    def add(self, node: Node) -> None:
+    def add(self, node: Node, times: int = 1) -> None:
         flops, moved = OPS[node.op].cost(
             tuple(v.type for v in node.operands), tuple(v.type for v in node.results), node.attrs
         )
-        self.flops += flops
-        self.bytes += moved
+        self.flops += flops * times
+        self.bytes += moved * times
         self.nodes += 1
 
     def to_json(self) -> dict[str, int]:
         return {"flops": self.flops, "bytes": self.bytes, "nodes": self.nodes}
 
 
+def nodes_run(graph: Graph, times: int = 1) -> Iterator[tuple[Node, int]]:
+    """Every node that a graph runs, those of bodies in place of what has them, and how often."""
+    for node in graph.nodes:
+        runs = runs_of(node)
+        for body, often in runs:
+            yield from nodes_run(body, times * often)
+        if not runs:
+            yield node, times
+
+
 def graph_cost(graph: Graph) -> Cost:
     """The cost of a whole graph."""
     total = Cost()
-    for node in graph.nodes:
-        total.add(node)
+    for node, times in nodes_run(graph):
+        total.add(node, times)
     return total
 
 
@@ -44,16 +57,16 @@ def cost_by_path(graph: Graph) -> dict[str, Cost]:
     """Cost by model path; "" is what belongs to no model. Backward nodes count where their
     forward node does."""
     found: dict[str, Cost] = {}
-    for node in graph.nodes:
-        found.setdefault(node.origin.path, Cost()).add(node)
+    for node, times in nodes_run(graph):
+        found.setdefault(node.origin.path, Cost()).add(node, times)
     return found
 
 
 def cost_by_line(graph: Graph) -> dict[tuple[str, int], Cost]:
     """Cost by source line of the user's files (name, line); ("", 0) for what has no place."""
     found: dict[tuple[str, int], Cost] = {}
-    for node in graph.nodes:
+    for node, times in nodes_run(graph):
         span = node.origin.user_span
         key = ("", 0) if span is None else (span.source.name, span.line)
-        found.setdefault(key, Cost()).add(node)
+        found.setdefault(key, Cost()).add(node, times)
     return found

@@ -15,7 +15,7 @@ from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.values import NIL, TENSOR, Foreign, Function, String, lisp_list
 from sexpgpu.source import Origin
 from sexpgpu.trace.context import TRACES, Trace
-from sexpgpu.trace.errors import outside
+from sexpgpu.trace.errors import check_noted_once, outside
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 
 
@@ -94,8 +94,9 @@ class Buffer(Parameter):
         """Give the buffer a new value in the training graph being traced."""
         if not TRACES:
             raise outside(f"(setf {self.name})")
+        check_noted_once(f"the buffer {self.name} gets a new value")
         trace = TRACES[-1]
-        old = self.current_tensor(trace)
+        old = trace.tensor_of(self)
         new = resolve(value) if isinstance(value, Tensor | TensorSource) else None
         if new is None or not new.type.same_value(old.type):
             shown = new.type if new is not None else print_value(value)

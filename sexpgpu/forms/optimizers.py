@@ -16,6 +16,7 @@ from sexpgpu.lisp.state import current_origin
 from sexpgpu.lisp.values import Foreign, Function
 from sexpgpu.source import Origin, Span
 from sexpgpu.trace.context import Trace
+from sexpgpu.trace.errors import check_noted_once
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 
 
@@ -139,6 +140,7 @@ class StateCell(TensorSource):
         return self.value
 
     def write(self, value: Any) -> Any:
+        check_noted_once(f"the state {self.name} gets a new value")
         new = resolve(value) if isinstance(value, Tensor | TensorSource) else None
         if new is None or not new.type.same_value(self.value.type):
             shown = new.type if new is not None else print_value(value)

@@ -7,7 +7,7 @@ Builder gives it type inference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sexpgpu.ir.types import TensorType
@@ -113,6 +113,15 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<graph {self.name}: {len(self.nodes)} nodes>"
+
+
+def nodes_within(graph: Graph) -> Iterator[Node]:
+    """Every node of a graph, each before those of the graphs among its attributes."""
+    for node in graph.nodes:
+        yield node
+        for attr in node.attrs.values():
+            if type(attr) is Graph:
+                yield from nodes_within(attr)
 
 
 class Builder:

@@ -6,6 +6,7 @@ Knows types, graphs and codes; knows neither the Lisp nor any backend.
 from __future__ import annotations
 
 from sexpgpu.ir.graph import Builder
+from sexpgpu.ops import control as control
 from sexpgpu.ops import conv as conv
 from sexpgpu.ops import elementwise as elementwise
 from sexpgpu.ops import factor as factor
@@ -19,6 +20,7 @@ from sexpgpu.ops import shape as shape
 from sexpgpu.ops.infer import infer as infer
 from sexpgpu.ops.schema import OPS as OPS
 from sexpgpu.ops.schema import NoGrad as NoGrad
+from sexpgpu.ops.schema import OfBody as OfBody
 from sexpgpu.ops.schema import OpDef as OpDef
 from sexpgpu.ops.schema import OpError as OpError
 from sexpgpu.ops.schema import Reject as Reject

@@ -71,6 +71,32 @@ RANDOM_KEY = define(
         ),
     )
 )
+
+
+def _infer_fold(types: Types, attrs: Attrs) -> TensorType:
+    _check_key("random-fold", types[0])
+    check_rank("random-fold", types[1], 0, "the integer", 1)
+    return KEY
+
+
+RANDOM_FOLD = define(
+    OpDef(
+        name="random-fold",
+        doc="The key with an integer folded in: threefry of the integer under it.",
+        operands=(_U32, _U32),
+        attrs={},
+        infer=_infer_fold,
+        vjp=_BITS,
+        precision="fixed",
+        cost=per_element(40),
+        samples=(Sample(u32(2), u32(), low=0, high=1 << 30, grad=False),),
+        rejects=(
+            Reject(E_SHAPE_001, u32(3), u32()),
+            Reject(E_SHAPE_005, u32(2), u32(1)),
+            Reject(E_DTYPE_001, u32(2), i32()),
+        ),
+    )
+)
 RANDOM_BITS = define(
     OpDef(
         name="random-bits",

@@ -9,7 +9,7 @@ from sexpgpu.ir.graph import Attrs, Builder, Node, OpError, Value
 from sexpgpu.ir.types import TensorType
 from sexpgpu.ops.attributes import checker
 
-__all__ = ["OPS", "NoGrad", "OpDef", "OpError", "Reject", "Sample", "define"]
+__all__ = ["OPS", "NoGrad", "OfBody", "OpDef", "OpError", "Reject", "Sample", "define"]
 
 if TYPE_CHECKING:
     from sexpgpu.diagnostics.model import Code
@@ -27,7 +27,8 @@ CostRule: TypeAlias = "Callable[[Types, Types, Attrs], tuple[int, int]]"
 #   follow   computes in its operands' dtype; float operands are brought to one dtype
 #   f32      operands raised to f32, result in the operands' dtype
 #   fixed    dtypes are part of its meaning (casts, random bits, integer ops): never rewritten
-Precision: TypeAlias = Literal["matmul", "follow", "f32", "fixed"]
+#   body     runs a graph, whose ops are treated each in its own way
+Precision: TypeAlias = Literal["matmul", "follow", "f32", "fixed", "body"]
 
 
 class NoGrad:
@@ -42,6 +43,12 @@ class NoGrad:
     def __init__(self, reason: str, refuses: bool = False) -> None:
         self.reason = reason
         self.refuses = refuses
+
+
+class OfBody:
+    """The derivative of an op with a body: made of the body's, by `passes/`."""
+
+    __slots__ = ()
 
 
 class Sample:
@@ -119,7 +126,7 @@ class OpDef:
         operands: tuple[frozenset[str], ...],
         attrs: Mapping[str, str],
         infer: InferRule,
-        vjp: VjpRule | NoGrad,
+        vjp: VjpRule | NoGrad | OfBody,
         precision: Precision,
         cost: CostRule,
         samples: tuple[Sample, ...],

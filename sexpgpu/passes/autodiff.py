@@ -5,7 +5,8 @@ What it emits are ordinary ops, so it applies to its own output.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from sexpgpu.diagnostics.codes.tensor import E_GRAD_001, E_GRAD_002, E_GRAD_003
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
@@ -14,7 +15,8 @@ from sexpgpu.ir.numerics import ISLAND_F32
 from sexpgpu.ir.types import FLOATS
 from sexpgpu.ops import OPS, infer
 from sexpgpu.ops.building import full_like, zeros_like
-from sexpgpu.ops.schema import Cotangents, NoGrad
+from sexpgpu.ops.schema import Cotangents, NoGrad, OfBody
+from sexpgpu.passes.scan_vjp import scan_vjp
 from sexpgpu.source import NOWHERE, Origin
 
 NOTE = "gradient"
@@ -57,13 +59,14 @@ def gradients(
             )
     kept_origin, kept_numerics = b.origin, b.numerics
     try:
-        return _Reverse(b, wrt).run(outputs)
+        return Reverse(b, wrt).run(outputs)
     finally:
         b.origin, b.numerics = kept_origin, kept_numerics
 
 
-class _Reverse:
-    """One backward walk."""
+class Reverse:
+    """One backward walk. The rules of ops with bodies take part in it: they differentiate graphs
+    of their own (`within`), and may put another node in place of theirs (`replace`)."""
 
     __slots__ = ("active", "b", "constants", "masked", "nodes", "origins", "pending", "wrt")
 
@@ -96,6 +99,15 @@ class _Reverse:
             if results:
                 active.update(results)
                 self.nodes.append(node)
+
+    def within(self, b: Builder, wrt: Sequence[Value]) -> Reverse:
+        """A walk of a body."""
+        return Reverse(b, wrt)
+
+    def replace(self, node: Node, other: Node) -> None:
+        """Put a node with the same results, and more, in place of one of the builder."""
+        nodes = self.b.nodes
+        nodes[next(at for at, found in enumerate(nodes) if found is node)] = other
 
     def run(self, outputs: Sequence[tuple[Value, Value]]) -> list[Value | None]:
         for value, cotangent in outputs:
@@ -147,6 +159,9 @@ class _Reverse:
         for value in node.results:
             if value not in wanted:
                 self.pending.pop(value, None)
+        if isinstance(rule, OfBody):
+            self.hand_on(node, BODY_RULES[node.op](self, node, cotangents))
+            return
         found = rule(b, node, cotangents)
         if node.op == "select":
             self.masked.update(node.operands[1:])
@@ -154,6 +169,9 @@ class _Reverse:
             self.masked.update(node.operands)
             if node.op in _SINGULAR and self.constants.isdisjoint(node.operands):
                 found = self.guarded(cotangents[0], found)
+        self.hand_on(node, found)
+
+    def hand_on(self, node: Node, found: Cotangents) -> None:
         for operand, cotangent in zip(node.operands, found, strict=True):
             if cotangent is not None:
                 self.give(operand, cotangent)
@@ -172,6 +190,22 @@ class _Reverse:
             note = NOTE if not origin.note else f"{NOTE} of {origin.note}"
             made = self.origins[id(origin)] = origin.derived(note)
         return made
+
+
+BodyRule: TypeAlias = "Callable[[Reverse, Node, Cotangents], Cotangents]"
+
+BODY_RULES: dict[str, BodyRule] = {"scan": scan_vjp}
+"""Op with a body -> its derivative."""
+
+
+def vjp(b: Builder, node: Node, cotangents: Cotangents) -> Cotangents:
+    """The cotangents of one node's operands, appended to the builder that has the node."""
+    rule = OPS[node.op].vjp
+    if isinstance(rule, OfBody):
+        floats = [value for value in node.operands if value.dtype in FLOATS]
+        return BODY_RULES[node.op](Reverse(b, floats), node, cotangents)
+    assert not isinstance(rule, NoGrad)
+    return rule(b, node, cotangents)
 
 
 def extended(graph: Graph) -> Builder:

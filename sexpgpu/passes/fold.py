@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from sexpgpu.ir.graph import Graph, Node, OpError, Value
 from sexpgpu.ir.types import FLOATS, INTEGERS, integer_range
 from sexpgpu.ops import infer
-from sexpgpu.passes.rewrite import rebuilt, substituted
+from sexpgpu.passes.rewrite import rebuilt, substituted, with_bodies
 
 # A value to use instead, an (op, operands, attributes) to put instead, or None.
 Folded: TypeAlias = "Value | tuple[str, tuple[Value, ...], dict[str, Any]] | None"
@@ -29,8 +29,9 @@ def run(graph: Graph) -> Graph:
     definitions: Definitions = {}
     kept: list[Node] = []
     changed = False
-    for node in graph.nodes:
-        node = substituted(node, replaced)
+    for old in graph.nodes:
+        node = with_bodies(substituted(old, replaced), run)
+        changed = changed or node is not old
         rule = RULES.get(node.op)
         folded = rule(node, definitions) if rule is not None else None
         if isinstance(folded, Value):

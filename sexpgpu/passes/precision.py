@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from sexpgpu.diagnostics.codes.tensor import E_NUM_001
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
-from sexpgpu.ir.graph import Attrs, Graph, Node, Value
+from sexpgpu.ir.graph import Attrs, Graph, Node, Value, nodes_within
 from sexpgpu.ir.numerics import ISLAND_F32, parse_numerics
 from sexpgpu.ir.types import FLOATS, TensorType
 from sexpgpu.ops import OPS
+from sexpgpu.passes.precision_bodies import BODY_PRECISION
 from sexpgpu.source import NOWHERE, Origin
 
 POLICIES = ("f32", "bf16", "f16")
@@ -59,7 +60,7 @@ def run(graph: Graph, policy: str) -> Graph:
         raise SxError(Diagnostic(E_NUM_001, headline))
     if policy == F32 and _is_plain(graph):
         return graph
-    return _Precision(graph, policy).run()
+    return Precision(graph, policy).run()
 
 
 def _is_plain(graph: Graph) -> bool:
@@ -67,13 +68,14 @@ def _is_plain(graph: Graph) -> bool:
     return all(
         node.numerics in (None, ISLAND_F32)
         and all(value.dtype not in ("bf16", "f16") for value in node.results)
-        for node in graph.nodes
+        for node in nodes_within(graph)
     ) and all(value.dtype not in ("bf16", "f16") for value in graph.inputs.values())
 
 
 def casts(graph: Graph) -> list[Node]:
-    """The casts that this pass has added to a graph; `origin.note` is the reason of each."""
-    return [n for n in graph.nodes if n.op == "cast" and n.origin.note.startswith(NOTE)]
+    """The casts that this pass has added to a graph and to the bodies in it; `origin.note` is the
+    reason of each."""
+    return [n for n in nodes_within(graph) if n.op == "cast" and n.origin.note.startswith(NOTE)]
 
 
 _MOVABLE = _MOVES | {"broadcast"}
@@ -91,7 +93,7 @@ class _Island:
         self.matmul = said.get("matmul")
 
 
-class _Precision:
+class Precision:
     """One run of the pass.
 
     versions   value of the old graph that is f32 there -> its values in the new one, by dtype;
@@ -100,10 +102,12 @@ class _Precision:
     masters    of these, the parameters and what is moved of them
     others     old value -> new value, for all other dtypes
     moves      old value -> the old node that moved elements of its first operand into it
+    added      the casts that were made -> why
     origin, numerics   of the node at hand: casts for it have them too
     """
 
     __slots__ = (
+        "added",
         "graph",
         "islands",
         "low",
@@ -131,6 +135,7 @@ class _Precision:
         self.others: dict[Value, Value] = {}
         self.islands: dict[str | None, _Island] = {}
         self.notes: dict[tuple[int, str], Origin] = {}
+        self.added: dict[Node, str] = {}
 
     def run(self) -> Graph:
         for name, value in self.graph.inputs.items():
@@ -198,7 +203,9 @@ class _Precision:
             note = self.notes[key] = self.origin.derived(key[1])
         made = Value(TensorType(value.shape, dtype, value.type.batch))
         attrs = {"dtype": dtype}
-        self.nodes.append(Node("cast", (value,), attrs, (made,), note, self.numerics))
+        node = Node("cast", (value,), attrs, (made,), note, self.numerics)
+        self.nodes.append(node)
+        self.added[node] = why
         return made
 
     def append(
@@ -228,6 +235,9 @@ class _Precision:
         kind = OPS[node.op].precision
         if kind == "fixed":
             self.fixed(node)
+            return
+        if kind == "body":
+            BODY_PRECISION[node.op](self, node)
             return
         operands = [value for value in node.operands if value in self.versions]
         attrs = self.attributes(node, island) if kind == "matmul" else node.attrs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sexpgpu.ir.graph import Graph, Node, Value
 
@@ -14,6 +14,21 @@ def substituted(node: Node, replaced: Mapping[Value, Value]) -> Node:
             operands = tuple([replaced.get(v, v) for v in node.operands])
             return Node(node.op, operands, node.attrs, node.results, node.origin, node.numerics)
     return node
+
+
+def with_bodies(node: Node, rewrite: Callable[[Graph], Graph]) -> Node:
+    """The node with the graphs among its attributes rewritten; itself when none changes. Their
+    inputs and outputs stay."""
+    changed: dict[str, Graph] = {}
+    for key, attr in node.attrs.items():
+        if type(attr) is Graph:
+            made = rewrite(attr)
+            if made is not attr:
+                changed[key] = made
+    if not changed:
+        return node
+    attrs = {**node.attrs, **changed}
+    return Node(node.op, node.operands, attrs, node.results, node.origin, node.numerics)
 
 
 def rebuilt(graph: Graph, nodes: Sequence[Node], replaced: Mapping[Value, Value]) -> Graph:

@@ -18,7 +18,7 @@ from sexpgpu.ops import new_builder
 from sexpgpu.source import NOWHERE, Origin, Span
 
 if TYPE_CHECKING:
-    from sexpgpu.trace.tensor import Tensor
+    from sexpgpu.trace.tensor import Tensor, TensorSource
 
 MAX_NODES = 1_000_000  # of one graph; a session's own limit may be lower
 
@@ -98,6 +98,9 @@ class Trace:
     metrics, terms, counters, draws, context_used   what the functions noted
     buffers        path -> the tensor it holds now;  written  path -> where it was set
     sources        parameters and other TensorSources -> their tensors here, made at first use
+    repeats        whether it is the body of a loop: what it notes would be there many times
+    examples_in_turn   whether the graph sees one example after another, so that a draw cannot tell
+                   which it draws for
     node_limit     how many nodes the graph may have
     """
 
@@ -113,12 +116,14 @@ class Trace:
         "domain",
         "draws",
         "emit",
+        "examples_in_turn",
         "frames",
         "metrics",
         "name",
         "node_limit",
         "path",
         "prefix",
+        "repeats",
         "sources",
         "stage",
         "terms",
@@ -158,6 +163,8 @@ class Trace:
         self.draws: list[Draw] = []
         self.sources: dict[Any, Tensor] = {}  # a parameter or other TensorSource -> its tensor here
         self.node_limit = MAX_NODES
+        self.examples_in_turn = False
+        self.repeats = False
         self.calls: dict[tuple[Any, ...], tuple[Span, ...]] = {}  # of the call stack's top
 
     # ------------------------------------------------------------------ places
@@ -188,6 +195,19 @@ class Trace:
         """The graph input of that name, made at its first use."""
         found = self.builder.inputs.get(name)
         return self.builder.input(name, type) if found is None else found
+
+    @property
+    def root(self) -> Trace:
+        """The graph that is traced, of which this may be a body."""
+        return self
+
+    def tensor_of(self, source: TensorSource) -> Tensor:
+        """The tensor that stands for a parameter or another source in this graph."""
+        return source.current_tensor(self)
+
+    def adopt(self, tensor: Tensor) -> Tensor | None:
+        """The tensor of this graph for one of another, where this graph is a body in that one."""
+        return None
 
     def full(self, value: float | bool, shape: tuple[int, ...], dtype: str) -> Value:
         """A constant of one number, made once a trace. The number must fit the dtype."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sexpgpu.diagnostics.codes.tensor import E_FLOW_002, E_FLOW_003
+from sexpgpu.diagnostics.codes.tensor import E_FLOW_002, E_FLOW_003, E_FLOW_005
 from sexpgpu.diagnostics.model import Code, Diagnostic, Label, Note, SxError, located
 from sexpgpu.lisp.state import current_origin
 from sexpgpu.source import Origin
@@ -74,6 +74,14 @@ def foreign_tensor(tensor: Tensor) -> SxError:
             "(shape, dtype)",
         )
     )
+
+
+def check_noted_once(what: str) -> None:
+    """E-FLOW-005: what is noted on the step's graph may not be noted in the body of a loop."""
+    from sexpgpu.trace.context import TRACES
+
+    if TRACES and TRACES[-1].repeats:
+        raise failure(E_FLOW_005, f"{what} in the body of a scan, which runs many times")
 
 
 def outside(name: str) -> SxError:

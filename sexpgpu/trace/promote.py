@@ -20,7 +20,7 @@ from sexpgpu.reader.printer import brief
 from sexpgpu.trace.arguments import bad, is_number
 from sexpgpu.trace.context import TRACES, Trace
 from sexpgpu.trace.declare import named
-from sexpgpu.trace.errors import Named, failure, foreign_tensor
+from sexpgpu.trace.errors import Named, failure
 from sexpgpu.trace.primitives import Shape, broadcast, cast
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 
@@ -163,10 +163,8 @@ def same_dtype(name: str, items: Sequence[Any], allow: str, what: Any = ()) -> l
     found: list[Any] = []
     for at, item in enumerate(items):
         if type(item) is Tensor or isinstance(item, TensorSource):
-            if type(item) is not Tensor:
+            if type(item) is not Tensor or item.trace is not trace:
                 item = resolve(item)
-            elif item.trace is not trace:
-                raise foreign_tensor(item)
             value = item.value
             found.append(value)
             own = value.type.dtype

@@ -40,7 +40,7 @@ from sexpgpu.source import Origin
 from sexpgpu.trace.arguments import is_number, items_of
 from sexpgpu.trace.context import TRACES, Metric, Term, Trace
 from sexpgpu.trace.declare import tensor_function
-from sexpgpu.trace.errors import failure, outside
+from sexpgpu.trace.errors import check_noted_once, failure, outside
 from sexpgpu.trace.primitives import broadcast, cast
 from sexpgpu.trace.tensor import Tensor, is_tensor, resolve, wrap
 
@@ -95,7 +95,7 @@ def field(batch: Any, name: Any) -> Tensor:
         )
     trace = TRACES[-1]
     wanted = _name(name)
-    if wanted not in batch.fields or batch.trace is not trace:
+    if wanted not in batch.fields or batch.trace is not trace.root:
         listed = ", ".join(f":{f}" for f in batch.fields)
         if wanted in batch.fields:
             raise failure(E_DATA_002, f"field: the batch belongs to {batch.trace.name}")
@@ -207,6 +207,7 @@ def _begin(what: str, name: Any, values: Any) -> tuple[Trace, str, list[Any], Or
         raise failure(E_METRIC_002, f"{what}: the name is {brief(name)}, wanted a keyword")
     path = f"{trace.path}/" if trace.path else ""
     full = f"{trace.prefix}{path}{given}"
+    check_noted_once(f"{what} {full}")
     if trace.domain == "train" and full in RESERVED:
         raise failure(
             E_METRIC_001, f"{what}: the name {full} is reserved for what every run reports"
@@ -394,6 +395,7 @@ def set_counter(new: Any, name: Any) -> Any:
     given = _name(name) or ""
     if not isinstance(new, Count) or new.name != given:
         raise _misused(given, f"the counter {given} is set to {brief(new)}")
+    check_noted_once(f"the counter {given}")
     if trace.domain == "train":
         amount = new.amount
         if isinstance(amount, int):

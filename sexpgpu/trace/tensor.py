@@ -84,7 +84,7 @@ class TensorSource(Foreign):
         raise RuntimeError(f"{type(self).__name__} gives no tensor")
 
     def lisp_truth(self) -> bool:
-        raise no_truth(self.current_tensor(TRACES[-1]) if TRACES else self)
+        raise no_truth(TRACES[-1].tensor_of(self) if TRACES else self)
 
     def lisp_operate(self, name: str, arguments: tuple[Any, ...]) -> Any:
         return operate(name, arguments)
@@ -126,13 +126,17 @@ def is_tensor(value: Any) -> TypeGuard[Tensor | TensorSource]:
 
 
 def resolve(value: Tensor | TensorSource) -> Tensor:
-    """The tensor that a value is, or stands for, in the current trace."""
+    """The tensor that a value is, or stands for, in the current trace. In a body a tensor of the
+    graph around it is captured: it becomes an input of the body."""
     if isinstance(value, TensorSource):
         if not TRACES:
             raise outside(value.lisp_type)
-        value = value.current_tensor(TRACES[-1])
+        value = TRACES[-1].tensor_of(value)
     if TRACES and value.trace is not TRACES[-1]:
-        raise foreign_tensor(value)
+        adopted = TRACES[-1].adopt(value)
+        if adopted is None:
+            raise foreign_tensor(value)
+        return adopted
     return value
 
 

@@ -16,6 +16,7 @@ from sexpgpu.lowering.interp.evaluate import Plan, evaluate
 from sexpgpu.lowering.xla.evaluate import evaluate as lower
 from sexpgpu.lowering.xla.options import PLAIN, CpuTuning, Lowering
 from sexpgpu.ops import OpDef, Sample
+from sexpgpu.passes.autodiff import vjp
 
 # Largest error of XLA:CPU against NumPy in units of the last place. Ops that are not here agree
 # to the bit. A dict gives f64 its own bound.
@@ -32,7 +33,7 @@ ACCUMULATING = {
     "lgamma", "digamma",
     "sum", "mean", "prod", "cumsum", "cumprod", "softmax", "log-softmax", "logsumexp", "dot",
     "conv", "conv-input-grad", "conv-weight-grad", "avg-pool", "avg-pool-grad", "max-pool-grad",
-    "take-add", "put-along-add", "scatter-add",
+    "take-add", "put-along-add", "scatter-add", "scan",
     "cholesky", "triangular-solve", "solve", "qr", "svd", "eigh", "det", "cofactors", "slogdet",
 }  # fmt: skip
 
@@ -103,7 +104,7 @@ def vjp_graph(op: OpDef, sample: Sample) -> tuple[Graph, list[Value | None]]:
         b.input(f"ct{i}", value.type) if value.dtype[0] in "fb" and value.dtype != "bool" else None
         for i, value in enumerate(node.results)
     )
-    grads = op.vjp(b, node, cotangents)
+    grads = vjp(b, node, cotangents)
     outputs = {f"d{i}": value for i, value in enumerate(grads) if value is not None}
     return b.finish(f"vjp of {op.name}", outputs), list(grads)
 

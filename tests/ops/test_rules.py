@@ -31,7 +31,8 @@ from sexpgpu.lowering.interp.registry import RULES as NUMPY_RULES
 from sexpgpu.lowering.xla.evaluate import evaluate as lower
 from sexpgpu.lowering.xla.options import PLAIN
 from sexpgpu.lowering.xla.registry import RULES as LAX_RULES
-from sexpgpu.ops import OPS, NoGrad, OpDef, Sample
+from sexpgpu.ops import OPS, NoGrad, OfBody, OpDef, Sample
+from sexpgpu.passes.autodiff import BODY_RULES
 
 ALL = [pytest.param(op, id=op.name) for op in OPS.values()]
 DIFFERENTIABLE = [
@@ -49,7 +50,10 @@ def test_op_has_every_facet(op: OpDef) -> None:
     assert op.samples, f"{op.name} has no samples"
     assert op.rejects or not op.attrs, f"{op.name} has no rejects"
     assert op.doc.endswith("."), f"{op.name}: the doc is not a sentence"
-    assert callable(op.vjp) or op.vjp.reason
+    if isinstance(op.vjp, OfBody):
+        assert op.name in BODY_RULES, f"{op.name} has no derivative"
+    else:
+        assert callable(op.vjp) or op.vjp.reason
 
 
 def test_no_rule_without_an_op() -> None:

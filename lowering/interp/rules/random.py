@@ -13,6 +13,11 @@ def _random_key(key: np.ndarray, *, name: str) -> np.ndarray:
     return threefry.fold(key, threefry.name_hash(name))
 
 
+@evaluates("random-fold", raw=True)
+def _random_fold(key: np.ndarray, integer: np.ndarray) -> np.ndarray:
+    return threefry.fold(key, int(integer))
+
+
 @evaluates("random-bits", raw=True)
 def _random_bits(
     key: np.ndarray,

@@ -13,6 +13,11 @@ def _random_key(key: jax.Array, *, name: str) -> jax.Array:
     return threefry.fold(key, threefry.name_hash(name))
 
 
+@lowers("random-fold")
+def _random_fold(key: jax.Array, integer: jax.Array) -> jax.Array:
+    return threefry.fold(key, integer)
+
+
 @lowers("random-bits")
 def _random_bits(
     key: jax.Array,

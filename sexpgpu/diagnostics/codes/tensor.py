@@ -55,6 +55,53 @@ E_FLOW_003 = code(
     good=_model(W, "(matmul x w)") + "(defun table () (ones (list 2 2)))\n",
 )
 
+_SCAN = """\
+(defun prepare (batch) (field batch :x))
+(require "sexpgpu/optim" :as optim)
+(defloader train :source (inline (x (0.0 1.0) (1.0 2.0))) :batch 2)
+(defmodel net ()
+  (defparam w (2 2))
+  (forward (x)
+    (scan (lambda (h x) {body}) {init} (transpose x))))
+(defun objective (model x) (mean (funcall model x)))
+(defrun net :model (net) :optimizer (optim:sgd :lr 0.1) :steps 2)
+"""
+
+
+def _scan(init: str, body: str) -> str:
+    """A run file that scans the columns of a batch of 2 by 2."""
+    return _SCAN.format(init=init, body=body)
+
+
+E_FLOW_004 = code(
+    "E-FLOW-004",
+    title="a carry that changes its type",
+    explain="The body of scan is one graph for all iterations, so the carry that it gives has the "
+    "form, shapes and dtypes of the carry that it takes. The message names both and where each was "
+    "made.",
+    fix="begin with an init of the type that the function gives, or cast or reshape what it gives",
+    bad=_scan("(zeros (list 1))", "(tanh (+ (matmul h w) x))"),
+    good=_scan("(zeros (list 2))", "(tanh (+ (matmul h w) x))"),
+)
+E_FLOW_005 = code(
+    "E-FLOW-005",
+    title="something noted inside the body of scan",
+    explain="A metric, a loss term, a counter, a buffer's or a state's new value belongs to the "
+    "graph of the step; in the body of a scan there is one for each iteration.",
+    fix="return it from the body as y, and note it after the scan",
+    bad=_scan("(zeros (list 2))", "(progn (metric :h (mean h)) (tanh (+ (matmul h w) x)))"),
+    good=_scan("(zeros (list 2))", "(values (tanh (+ (matmul h w) x)) (mean h))"),
+)
+E_FLOW_006 = code(
+    "E-FLOW-006",
+    title="a body of something else than tensors",
+    explain="What goes into and comes out of scan, recompute, grad and a function with its own "
+    "derivative are tensors, or lists of tensors.",
+    fix="pass and return tensors or lists of them; ordinary values can be captured",
+    bad=_scan("(zeros (list 2))", "(values (tanh (+ (matmul h w) x)) :done)"),
+    good=_scan("(zeros (list 2))", "(values (tanh (+ (matmul h w) x)) h)"),
+)
+
 # -- shapes (SHAPE) -----------------------------------------------------------------------------
 
 E_SHAPE_001 = code(
@@ -199,6 +246,14 @@ E_OP_004 = code(
     title="no such operation",
     explain="The IR knows a fixed set of operations: docs/ir.md lists them.",
     fix="use an operation of that list",
+)
+
+E_OP_005 = code(
+    "E-OP-005",
+    title="a body that does not fit its operation",
+    explain="An operation of the IR that runs a graph, its body, gives it one operand for each "
+    "input; a scan's body takes and gives carries of the same types.",
+    fix="a document that has this was damaged or edited: write it anew from its run file",
 )
 
 # -- gradients (GRAD) ---------------------------------------------------------------------------

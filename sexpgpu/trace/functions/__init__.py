@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sexpgpu.trace.functions import assign as assign
 from sexpgpu.trace.functions import compare as compare
+from sexpgpu.trace.functions import control as control
 from sexpgpu.trace.functions import conv as conv
 from sexpgpu.trace.functions import einsum as einsum
 from sexpgpu.trace.functions import elementwise as elementwise

@@ -47,6 +47,7 @@ class Source:
 
     def __init__(self, trace: Trace, sizes: list[int], name: Any) -> None:
         axis, mixed = batch_axis(trace, sizes)
+        mixed = mixed or trace.examples_in_turn
         self.trace = trace
         self.shape = plain(sizes)
         self.axis = axis

@@ -16,7 +16,7 @@ from sexpgpu.lowering.interp.dtypes import NUMPY
 from sexpgpu.lowering.interp.evaluate import Plan, evaluate
 from sexpgpu.ops import OPS, OpDef, Sample, infer, new_builder
 
-MADE_BY_ATTRIBUTE = {"random-bits", "random-key", "full", "iota", "literal"}
+MADE_BY_ATTRIBUTE = {"random-bits", "random-fold", "random-key", "full", "iota", "literal"}
 OPERATING = [
     pytest.param(op, id=op.name) for op in OPS.values() if op.name not in MADE_BY_ATTRIBUTE
 ]

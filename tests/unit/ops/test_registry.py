@@ -25,7 +25,7 @@ def test_a_declaration_is_complete(op: OpDef) -> None:
     assert op.name == op.name.lower()
     assert op.samples
     assert op.rejects
-    assert op.precision in ("matmul", "follow", "f32", "fixed")
+    assert op.precision in ("matmul", "follow", "f32", "fixed", "body")
     assert all(kind.removesuffix("?") in KINDS for kind in op.attrs.values())
     if isinstance(op.vjp, NoGrad):
         assert op.vjp.reason
