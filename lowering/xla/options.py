@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from jax import lax
+
+PRECISION = {"highest": lax.Precision.HIGHEST, "tf32": lax.Precision.DEFAULT}
+"""The `mode` of a product -> how XLA may round its f32 operands."""
+
 
 class CpuTuning(NamedTuple):
     """What XLA:CPU is given in place of the plain form of an op.

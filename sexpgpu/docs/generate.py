@@ -37,6 +37,7 @@ TITLES = {
     "order": "Order",
     "random": "Random numbers",
     "reduce": "Reductions",
+    "resize": "Resampling",
     "runfile": "In the functions of a run file",
     "shape": "Shapes and order of elements",
     "subscripts": "Subscripts",

@@ -22,6 +22,7 @@ from sexpgpu.ir.graph import Attrs, Builder, Node, Value
 from sexpgpu.ir.types import FLOATS, TensorType
 from sexpgpu.ops.building import full_like, zeros_like
 from sexpgpu.ops.cost import moved, windowed
+from sexpgpu.ops.linalg import check_accumulation
 from sexpgpu.ops.rules import check_count, check_rank, check_shape, list_of, same_dtype
 from sexpgpu.ops.samples import bf16, f32, f64
 from sexpgpu.ops.schema import Cotangents, OpDef, OpError, Reject, Sample, Types, define
@@ -114,6 +115,7 @@ def _infer_conv(types: Types, attrs: Attrs) -> TensorType:
     _spatial("conv", x, "the input")
     check_rank("conv", w, x.rank, "the filter", 1)
     same_dtype("conv", types, (0, 1))
+    check_accumulation("conv", x.dtype, attrs)
     return TensorType(_conv_shape("conv", x.shape, w.shape, attrs), x.dtype, _first_axis(x, w))
 
 
@@ -134,6 +136,7 @@ def _infer_input_grad(types: Types, attrs: Attrs) -> TensorType:
     _spatial(name, TensorType(shape, dy.dtype), "the input")
     check_rank(name, w, len(shape), "the filter", 1)
     same_dtype(name, types, (0, 1))
+    check_accumulation(name, dy.dtype, attrs)
     _expect_result(name, dy, _conv_shape(name, shape, w.shape, attrs), 0)
     return TensorType(shape, dy.dtype, _first_axis(dy, w))
 
@@ -146,11 +149,12 @@ def _infer_weight_grad(types: Types, attrs: Attrs) -> TensorType:
     _spatial(name, x, "the input")
     check_rank(name, TensorType(shape, x.dtype), x.rank, "the filter", 0)
     same_dtype(name, types, (0, 1))
+    check_accumulation(name, x.dtype, attrs)
     _expect_result(name, dy, _conv_shape(name, x.shape, shape, attrs), 1)
     return TensorType(shape, x.dtype)
 
 
-_HOW = ("strides", "pads", "dilation", "groups")
+_HOW = ("strides", "pads", "dilation", "groups", "accumulate", "mode")
 
 
 def _how(node: Node) -> dict[str, Any]:
@@ -217,12 +221,15 @@ def _conv_attrs(
         "pads": pads,
         "dilation": dilation or (1,) * len(strides),
         "groups": groups,
+        "accumulate": None,
+        "mode": "highest",
         **more,
     }
 
 
 _ATTRS = {
     "strides": "ints", "pads": "pairs", "dilation": "ints", "groups": "int",
+    "accumulate": "dtype?", "mode": "str",
 }  # fmt: skip
 
 # x, w, result, attributes
@@ -251,6 +258,7 @@ CONV = define(
         samples=(
             *[Sample(TensorType(x, "f32", 0), f32(*w), **attrs) for x, w, _, attrs in _CASES],
             Sample(bf16(2, 5, 2), bf16(3, 2, 4), **_PLAIN, grad=False),
+            Sample(f32(2, 5, 2), f32(3, 2, 4), **{**_PLAIN, "accumulate": "f64"}, grad=False),
         ),
         rejects=(
             Reject(E_SHAPE_005, f32(2, 3), f32(2, 3), **_PLAIN),
@@ -261,6 +269,8 @@ CONV = define(
             Reject(E_OP_001, f32(2, 5, 2), f32(3, 2, 4), **_conv_attrs((0,), ((0, 0),))),
             Reject(E_OP_001, f32(2, 5, 2), f32(3, 2, 4), **_conv_attrs((1,), ((-1, 0),))),
             Reject(E_OP_001, f32(2, 5, 2), f32(3, 2, 4), **_conv_attrs((1, 1), ((0, 0),))),
+            Reject(E_OP_001, f32(2, 5, 2), f32(3, 2, 4), **{**_PLAIN, "mode": "fast"}),
+            Reject(E_OP_001, f32(2, 5, 2), f32(3, 2, 4), **{**_PLAIN, "accumulate": "i32"}),
             Reject(E_DTYPE_002, f32(2, 5, 2), f64(3, 2, 4), **_PLAIN),
         ),
     )

@@ -60,6 +60,12 @@ def _ungrouped(x: np.ndarray, lead: Ints) -> np.ndarray:
     return np.moveaxis(x, 0, 1).reshape(*lead, x.shape[0] * x.shape[2])
 
 
+def _accumulated(dtype: str | None, *xs: np.ndarray) -> list[np.ndarray]:
+    """Operands in the dtype that their products are added in. `mode`, beside it, allows less
+    precision than this on some devices."""
+    return [x.astype(np.float64) if dtype == "f64" else x for x in xs]
+
+
 @evaluates("conv")
 def _conv(
     x: np.ndarray,
@@ -69,8 +75,12 @@ def _conv(
     pads: Pairs,
     dilation: Ints,
     groups: int,
+    accumulate: str | None,
+    mode: str,
 ) -> np.ndarray:
     """x [B, ...spatial, C], w [...spatial, C/groups, O] -> [B, ...spatial, O]."""
+    dtype = x.dtype
+    x, w = _accumulated(accumulate, x, w)
     size = w.shape[:-2]
     out = _extents(x.shape[1:-1], size, strides, pads, dilation)
     lead = (x.shape[0], *out)
@@ -78,7 +88,7 @@ def _conv(
     total = np.zeros((groups, math.prod(lead), w.shape[-1] // groups), x.dtype)
     for position, at in _positions(size, strides, dilation, out):
         total += np.matmul(_grouped(bordered[at], groups), _grouped(w[position], groups))
-    return _ungrouped(total, lead)
+    return _ungrouped(total, lead).astype(dtype, copy=False)
 
 
 @evaluates("conv-input-grad")
@@ -91,8 +101,12 @@ def _conv_input_grad(
     pads: Pairs,
     dilation: Ints,
     groups: int,
+    accumulate: str | None,
+    mode: str,
 ) -> np.ndarray:
     """The cotangent of conv's x: every product put back where its factor came from."""
+    dtype = dy.dtype
+    dy, w = _accumulated(accumulate, dy, w)
     size, out = w.shape[:-2], dy.shape[1:-1]
     spatial = input_shape[1:-1]
     extents = [n + low + high for n, (low, high) in zip(spatial, pads, strict=True)]
@@ -101,7 +115,7 @@ def _conv_input_grad(
     for position, at in _positions(size, strides, dilation, out):
         part = np.matmul(rows, np.swapaxes(_grouped(w[position], groups), 1, 2))
         dx[at] += _ungrouped(part, dy.shape[:-1])
-    return _unbordered(dx, pads, spatial)
+    return _unbordered(dx, pads, spatial).astype(dtype, copy=False)
 
 
 @evaluates("conv-weight-grad")
@@ -114,8 +128,12 @@ def _conv_weight_grad(
     pads: Pairs,
     dilation: Ints,
     groups: int,
+    accumulate: str | None,
+    mode: str,
 ) -> np.ndarray:
     """The cotangent of conv's w."""
+    dtype = x.dtype
+    x, dy = _accumulated(accumulate, x, dy)
     size, out = filter_shape[:-2], dy.shape[1:-1]
     bordered = _bordered(x, pads, 0)
     rows = _grouped(dy, groups)
@@ -123,7 +141,7 @@ def _conv_weight_grad(
     for position, at in _positions(size, strides, dilation, out):
         part = np.matmul(np.swapaxes(_grouped(bordered[at], groups), 1, 2), rows)
         dw[position] = _ungrouped(part, (filter_shape[-2],))
-    return dw
+    return dw.astype(dtype, copy=False)
 
 
 # ---- pooling -------------------------------------------------------------------------------

@@ -12,12 +12,10 @@ import math
 import jax
 from jax import lax
 
-from sexpgpu.lowering.xla.dtypes import F32, is_half, lowest, value_of
-from sexpgpu.lowering.xla.options import Lowering
+from sexpgpu.lowering.xla.dtypes import F32, LAX, is_half, lowest, value_of
+from sexpgpu.lowering.xla.options import PRECISION, Lowering
 from sexpgpu.lowering.xla.registry import lowers
 from sexpgpu.lowering.xla.windows import Ints, Pairs, Windows
-
-_HIGHEST = lax.Precision.HIGHEST
 
 
 def _by_patches(
@@ -30,7 +28,11 @@ def _by_patches(
     return elements * itemsize <= tuning.patches_limit
 
 
-def _widened(lowering: Lowering, *xs: jax.Array) -> tuple[jax.Array, ...]:
+def _widened(lowering: Lowering, accumulate: str | None, *xs: jax.Array) -> tuple[jax.Array, ...]:
+    """Operands in the dtype that their products are added in, where the device does not see to
+    that."""
+    if accumulate == "f64":
+        return tuple(lax.convert_element_type(x, LAX["f64"]) for x in xs)
     if lowering.tuning is None or not lowering.tuning.widen_halves:
         return xs
     return tuple(lax.convert_element_type(x, F32) if is_half(x) else x for x in xs)
@@ -44,8 +46,8 @@ def _patches(x: jax.Array, windows: Windows) -> jax.Array:
     return lax.reshape(patches, (x.shape[0] * math.prod(windows.out), patches.shape[-1]))
 
 
-def _dot(a: jax.Array, b: jax.Array, a_axis: int, b_axis: int) -> jax.Array:
-    return lax.dot_general(a, b, (((a_axis,), (b_axis,)), ((), ())), precision=_HIGHEST)
+def _dot(a: jax.Array, b: jax.Array, a_axis: int, b_axis: int, mode: str) -> jax.Array:
+    return lax.dot_general(a, b, (((a_axis,), (b_axis,)), ((), ())), precision=PRECISION[mode])
 
 
 def _numbers(spatial: int) -> lax.ConvDimensionNumbers:
@@ -64,13 +66,15 @@ def _conv(
     pads: Pairs,
     dilation: Ints,
     groups: int,
+    accumulate: str | None,
+    mode: str,
 ) -> jax.Array:
     windows = Windows(x.shape[1:-1], w.shape[:-2], strides, pads, dilation)
     dtype = x.dtype
-    x, w = _widened(lowering, x, w)
+    x, w = _widened(lowering, accumulate, x, w)
     if _by_patches(lowering, windows, x.shape[0], x.shape[-1], groups, x.dtype.itemsize):
         rows = lax.reshape(w, (math.prod(w.shape[:-1]), w.shape[-1]))
-        y = _dot(_patches(x, windows), rows, 1, 0)
+        y = _dot(_patches(x, windows), rows, 1, 0, mode)
         y = lax.reshape(y, (x.shape[0], *windows.out, w.shape[-1]))
     else:
         y = lax.conv_general_dilated(
@@ -81,7 +85,7 @@ def _conv(
             rhs_dilation=dilation,
             dimension_numbers=_numbers(len(strides)),
             feature_group_count=groups,
-            precision=_HIGHEST,
+            precision=PRECISION[mode],
         )
     return lax.convert_element_type(y, dtype)
 
@@ -97,24 +101,26 @@ def _conv_input_grad(
     pads: Pairs,
     dilation: Ints,
     groups: int,
+    accumulate: str | None,
+    mode: str,
 ) -> jax.Array:
     windows = Windows(input_shape[1:-1], w.shape[:-2], strides, pads, dilation)
     dtype = dy.dtype
-    dy, w = _widened(lowering, dy, w)
+    dy, w = _widened(lowering, accumulate, dy, w)
     channels = input_shape[-1]
     if _by_patches(lowering, windows, dy.shape[0], channels, groups, dy.dtype.itemsize):
-        dx = _input_grad_by_patches(dy, w, windows, channels)
+        dx = _input_grad_by_patches(dy, w, windows, channels, mode)
     else:
-        dx = _input_grad_by_conv(dy, w, windows, groups)
+        dx = _input_grad_by_conv(dy, w, windows, groups, mode)
     return lax.convert_element_type(dx, dtype)
 
 
 def _input_grad_by_patches(
-    dy: jax.Array, w: jax.Array, windows: Windows, channels: int
+    dy: jax.Array, w: jax.Array, windows: Windows, channels: int, mode: str
 ) -> jax.Array:
     rows = lax.reshape(w, (math.prod(w.shape[:-1]), w.shape[-1]))
     flat = lax.reshape(dy, (math.prod(dy.shape[:-1]), dy.shape[-1]))
-    parts = lax.reshape(_dot(flat, rows, 1, 1), (*dy.shape[:-1], rows.shape[0]))
+    parts = lax.reshape(_dot(flat, rows, 1, 1, mode), (*dy.shape[:-1], rows.shape[0]))
     total = None
     for i, position in enumerate(windows.positions()):
         part = lax.slice_in_dim(parts, i * channels, (i + 1) * channels, axis=parts.ndim - 1)
@@ -124,7 +130,9 @@ def _input_grad_by_patches(
     return total
 
 
-def _input_grad_by_conv(dy: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
+def _input_grad_by_conv(
+    dy: jax.Array, w: jax.Array, windows: Windows, groups: int, mode: str
+) -> jax.Array:
     """A convolution of dy, its entries set `strides` apart, with the reversed filter whose in and
     out channels change places within each group."""
     spatial = len(windows.size)
@@ -148,7 +156,7 @@ def _input_grad_by_conv(dy: jax.Array, w: jax.Array, windows: Windows, groups: i
         rhs_dilation=windows.dilation,
         dimension_numbers=_numbers(spatial),
         feature_group_count=groups,
-        precision=_HIGHEST,
+        precision=PRECISION[mode],
     )
 
 
@@ -163,19 +171,23 @@ def _conv_weight_grad(
     pads: Pairs,
     dilation: Ints,
     groups: int,
+    accumulate: str | None,
+    mode: str,
 ) -> jax.Array:
     windows = Windows(x.shape[1:-1], filter_shape[:-2], strides, pads, dilation)
     dtype = x.dtype
-    x, dy = _widened(lowering, x, dy)
+    x, dy = _widened(lowering, accumulate, x, dy)
     if _by_patches(lowering, windows, x.shape[0], x.shape[-1], groups, x.dtype.itemsize):
         flat = lax.reshape(dy, (math.prod(dy.shape[:-1]), dy.shape[-1]))
-        dw = lax.reshape(_dot(_patches(x, windows), flat, 0, 0), filter_shape)
+        dw = lax.reshape(_dot(_patches(x, windows), flat, 0, 0, mode), filter_shape)
     else:
-        dw = _weight_grad_by_conv(x, dy, windows, groups)
+        dw = _weight_grad_by_conv(x, dy, windows, groups, mode)
     return lax.convert_element_type(dw, dtype)
 
 
-def _weight_grad_by_conv(x: jax.Array, dy: jax.Array, windows: Windows, groups: int) -> jax.Array:
+def _weight_grad_by_conv(
+    x: jax.Array, dy: jax.Array, windows: Windows, groups: int, mode: str
+) -> jax.Array:
     """A convolution of x with dy as its filter, where channels and examples change places:
     strides and dilation do, too."""
     spatial = len(windows.size)
@@ -199,7 +211,7 @@ def _weight_grad_by_conv(x: jax.Array, dy: jax.Array, windows: Windows, groups: 
             (spatial, spatial + 1, *range(spatial)),
         ),
         batch_group_count=groups,
-        precision=_HIGHEST,
+        precision=PRECISION[mode],
     )
 
 

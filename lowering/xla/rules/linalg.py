@@ -7,11 +7,10 @@ import numpy as np
 from jax import lax
 
 from sexpgpu.lowering.xla.dtypes import F32, LAX, is_half
-from sexpgpu.lowering.xla.options import Lowering
+from sexpgpu.lowering.xla.options import PRECISION, Lowering
 from sexpgpu.lowering.xla.registry import lowers
 
 Ints = tuple[int, ...]
-_PRECISION = {"highest": lax.Precision.HIGHEST, "tf32": lax.Precision.DEFAULT}
 
 
 @lowers("dot", by_device=True)
@@ -37,6 +36,6 @@ def _dot(
         a, b = lax.convert_element_type(a, wide), lax.convert_element_type(b, wide)
     dimensions = ((a_contract, b_contract), (a_batch, b_batch))
     product = lax.dot_general(
-        a, b, dimensions, precision=_PRECISION[mode], preferred_element_type=wide
+        a, b, dimensions, precision=PRECISION[mode], preferred_element_type=wide
     )
     return lax.convert_element_type(product, dtype)

@@ -15,6 +15,7 @@ from sexpgpu.trace.functions import make as make
 from sexpgpu.trace.functions import order as order
 from sexpgpu.trace.functions import random as random
 from sexpgpu.trace.functions import reduce as reduce
+from sexpgpu.trace.functions import resize as resize
 from sexpgpu.trace.functions import rounding as rounding
 from sexpgpu.trace.functions import shape as shape
 from sexpgpu.trace.functions import types as types

@@ -1,4 +1,4 @@
-"""Convolution, pooling, windows and resizing. Channels last: x [B, …spatial, C], 1 to 3 spatial
+"""Convolution, pooling and windows. Channels last: x [B, …spatial, C], 1 to 3 spatial
 axes."""
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from sexpgpu.trace.arguments import bad, choice, integer, items_of, per_axis, te
 from sexpgpu.trace.context import TRACES, Trace
 from sexpgpu.trace.declare import tensor_function
 from sexpgpu.trace.errors import failure
-from sexpgpu.trace.functions.shape import repeated, text
-from sexpgpu.trace.primitives import Shape, broadcast, cast, concat, pad, reshape, transpose
-from sexpgpu.trace.promote import FLOAT, floats, same_dtype, unify
+from sexpgpu.trace.functions.shape import text
+from sexpgpu.trace.primitives import Shape, concat, pad, reshape, transpose
+from sexpgpu.trace.promote import FLOAT, same_dtype, unify
 from sexpgpu.trace.tensor import Tensor, wrap
 
 Pairs = tuple[tuple[int, int], ...]
 
 
-def _spatial(name: str, x: Tensor) -> Shape:
+def spatial_of(name: str, x: Tensor) -> Shape:
     """The spatial extents of x."""
     shape = x.type.shape
     if not 3 <= len(shape) <= 5:
@@ -93,7 +93,7 @@ def conv(
     t, filter = tensor("conv", "x", x), tensor("conv", "w", w)
     a, b = same_dtype("conv", (t, filter), FLOAT, ("x", "w"))
     operands = [("x", t), ("w", filter)]
-    spatial = _spatial("conv", t)
+    spatial = spatial_of("conv", t)
     count = len(spatial)
     shape = filter.type.shape
     if len(shape) != count + 2:
@@ -127,7 +127,11 @@ def conv(
     pads = (
         ((0, 0),) * count if padding is None else _padding("conv", padding, spatial, reach, strides)
     )
-    return wrap(trace.emit("conv", a, b, strides=strides, pads=pads, dilation=spread, groups=parts))
+    made = trace.emit(
+        "conv", a, b, strides=strides, pads=pads, dilation=spread, groups=parts, accumulate=None,
+        mode="highest",
+    )  # fmt: skip
+    return wrap(made)
 
 
 def _transposed(
@@ -173,6 +177,8 @@ def _transposed(
         pads=pads,
         dilation=dilation,
         groups=groups,
+        accumulate=None,
+        mode="highest",
     )
 
 
@@ -184,7 +190,7 @@ def _window(
 ) -> tuple[Shape, Shape, Pairs]:
     """(size, strides, pads) over x's spatial axes. The stride is the size unless said (`apart`),
     else 1."""
-    spatial = _spatial(name, x)
+    spatial = spatial_of(name, x)
     count = len(spatial)
     sizes = per_axis(name, "size", size, count)
     ones = (1,) * count
@@ -276,57 +282,3 @@ def unfold(x: Any, size: Any, stride: Any = None, padding: Any = None) -> Tensor
             )
         )
     return wrap(concat(trace, parts, len(shape) - 1))
-
-
-# ---------------------------------------------------------------------------- resizing
-
-
-@tensor_function("resize", "(x spatial &key method)")
-def resize(x: Any, spatial: Any, method: Any = None) -> Tensor:
-    """x [B, …spatial, C] with its spatial axes resampled to those extents. Pixel centres stand at
-    half integers (as torch with align_corners off, without antialiasing). :method :linear (default)
-    or :nearest."""
-    trace = TRACES[-1]
-    t = tensor("resize", "x", x)
-    own = _spatial("resize", t)
-    wanted = per_axis("resize", "spatial", spatial, len(own))
-    how = "linear" if method is None else choice("resize", ":method", method, ("linear", "nearest"))
-    value = t.value if how == "nearest" else floats("resize", t)
-    for at, (old, new) in enumerate(zip(own, wanted, strict=True)):
-        if old == 0:
-            raise failure(E_SHAPE_006, "resize: an axis without elements", [("x", t)])
-        if new != old:
-            step = _nearest if how == "nearest" else _linear
-            value = step(trace, value, at + 1, old, new)
-    return wrap(value)
-
-
-def _nearest(trace: Trace, x: Value, axis: int, old: int, new: int) -> Value:
-    if new % old == 0:
-        return repeated(trace, x, axis, new // old)
-    ids = tuple([min((2 * i + 1) * old // (2 * new), old - 1) for i in range(new)])
-    index = trace.emit("literal", shape=(new,), dtype="i32", values=ids)
-    return trace.emit("take", x, index, axis=axis)
-
-
-def _linear(trace: Trace, x: Value, axis: int, old: int, new: int) -> Value:
-    lows: list[int] = []
-    highs: list[int] = []
-    weights: list[float] = []
-    for i in range(new):
-        place = min(max((i + 0.5) * old / new - 0.5, 0.0), old - 1.0)
-        low = min(int(place), old - 1)
-        lows.append(low)
-        highs.append(min(low + 1, old - 1))
-        weights.append(place - low)
-    shape = (*x.type.shape[:axis], new, *x.type.shape[axis + 1 :])
-    thin = tuple([new if at == axis else 1 for at in range(len(shape))])
-
-    def taken(ids: list[int]) -> Value:
-        index = trace.emit("literal", shape=(new,), dtype="i32", values=tuple(ids))
-        return trace.emit("take", x, index, axis=axis)
-
-    raw = trace.emit("literal", shape=thin, dtype="f32", values=tuple(weights))
-    weight = broadcast(trace, cast(trace, raw, x.type.dtype), shape)
-    below, above = taken(lows), taken(highs)
-    return trace.emit("add", below, trace.emit("mul", weight, trace.emit("sub", above, below)))

@@ -208,6 +208,23 @@ def test_accumulation_and_matmul_mode_are_set() -> None:
     assert (found.attrs["accumulate"], found.attrs["mode"]) == ("f64", "tf32")
 
 
+def test_they_reach_convolutions_and_their_gradients() -> None:
+    b = new_builder()
+    x = b.input("batch/x", TensorType((2, 5, 3), "f32", 0))
+    w = b.input("param/w", TensorType((3, 3, 4), "f32"))
+    b.numerics = "accumulate=f64 matmul=tf32"
+    how = {"strides": (1,), "pads": ((1, 1),), "dilation": (1,), "groups": 1}
+    y = b.emit("conv", b.emit("tanh", x), w, **how, accumulate=None, mode="highest")
+    b.numerics = None
+    total = b.emit("sum", b.emit("mul", y, y), axes=(0, 1, 2))
+    graph = b.finish("g", {"out/0": total})
+    graph = run(differentiate(graph, "out/0", {"grad/x": "batch/x", "grad/w": "param/w"}), "f32")
+    made = {n.op: n for n in graph.nodes if n.op.startswith("conv")}
+    assert sorted(made) == ["conv", "conv-input-grad", "conv-weight-grad"]
+    for found in made.values():
+        assert (found.attrs["accumulate"], found.attrs["mode"]) == ("f64", "tf32")
+
+
 def test_numerics_merge_key_by_key() -> None:
     assert merge_numerics(None, {"compute": "f32"}) == "compute=f32"
     outer = "compute=f32 matmul=tf32"
