@@ -80,8 +80,8 @@ E_FLOW_004 = code(
     "form, shapes and dtypes of the carry that it takes. The message names both and where each was "
     "made.",
     fix="begin with an init of the type that the function gives, or cast or reshape what it gives",
-    bad=_scan("(zeros (list 1))", "(tanh (+ (matmul h w) x))"),
-    good=_scan("(zeros (list 2))", "(tanh (+ (matmul h w) x))"),
+    bad=_scan("(zeros (list 1))", "(tanh (+ h (matmul x w)))"),
+    good=_scan("(zeros (list 2))", "(tanh (+ h (matmul x w)))"),
 )
 E_FLOW_005 = code(
     "E-FLOW-005",
