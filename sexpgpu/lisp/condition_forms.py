@@ -141,17 +141,15 @@ def _define(
     for (slot_name, initargs, readers, writers, _), init in zip(slots, inits, strict=True):
         made.slots[slot_name] = _thunk(init, env) if init is not None else None
         for initarg in initargs:
-            made.initargs[initarg] = slot_name
+            made.initargs[initarg] = (*made.initargs.get(initarg, ()), slot_name)
         for reader in readers:
             keep(reader)
-            reader.function = Function(
-                reader.name, _slot_reader(made, slot_name, name), 1, 1, "(condition)"
-            )
+            read = _slot_reader(reader.function, made, slot_name, name)
+            reader.function = Function(reader.name, read, 1, 1, "(condition)")
         for writer in writers:
             keep(writer)
-            writer.setf = Function(
-                f"(setf {writer.name})", _slot_writer(slot_name), 2, 2, "(new condition)"
-            )
+            write = _slot_writer(writer.setf, made, slot_name, name)
+            writer.setf = Function(f"(setf {writer.name})", write, 2, 2, "(new condition)")
     for key, run in defaults:
         made.defaults[key] = _thunk(run, env)
     if text is not None:
@@ -173,22 +171,40 @@ def _thunk(run: Run, env: Any) -> Callable[[], Any]:
     return lambda: run(env)
 
 
-def _slot_reader(kind: Any, slot_name: str, name: Symbol) -> Callable[[Any], Any]:
-    def read(condition: Any) -> Any:
-        if not isinstance(condition, Condition) or kind not in TYPES[condition.type].linear:
-            raise type_error(condition, name)
-        if slot_name not in condition.slots:
-            raise make_error("unbound-slot", name=CL.own(slot_name), instance=condition)
-        return condition.slots[slot_name]
+def _slot_reader(before: Any, kind: Any, slot_name: str, name: Symbol) -> Callable[[Any], Any]:
+    """The reader of a slot. Types may share a reader's name: `before` is the function so far."""
+    cases = _cases(before, kind, slot_name)
 
+    def read(condition: Any) -> Any:
+        found = _slot_of(condition, cases, name)
+        if found not in condition.slots:
+            raise make_error("unbound-slot", name=CL.own(found), instance=condition)
+        return condition.slots[found]
+
+    read.cases = cases  # type: ignore[attr-defined]
     return read
 
 
-def _slot_writer(slot_name: str) -> Callable[[Any, Any], Any]:
+def _slot_writer(before: Any, kind: Any, slot_name: str, name: Symbol) -> Callable[[Any, Any], Any]:
+    cases = _cases(before, kind, slot_name)
+
     def write(new: Any, condition: Any) -> Any:
-        if not isinstance(condition, Condition):
-            raise type_error(condition, "condition")
-        condition.slots[slot_name] = new
+        condition.slots[_slot_of(condition, cases, name)] = new
         return new
 
+    write.cases = cases  # type: ignore[attr-defined]
     return write
+
+
+def _cases(before: Any, kind: Any, slot_name: str) -> dict[Any, str]:
+    """The slot that an accessor is for, by the name of the condition's type."""
+    known = getattr(before.call, "cases", {}) if isinstance(before, Function) else {}
+    return {**known, kind.name: slot_name}
+
+
+def _slot_of(condition: Any, cases: dict[Any, str], name: Symbol) -> str:
+    if isinstance(condition, Condition):
+        for kind in TYPES[condition.type].linear:
+            if kind.name in cases:
+                return cases[kind.name]
+    raise type_error(condition, name)

@@ -55,7 +55,7 @@ class ConditionType:
         self.name = name  # text (standard) or Symbol
         self.parents = parents
         self.slots: dict[str, Any] = {}  # slot name -> initform thunk (a callable) or None
-        self.initargs: dict[str, str] = {}  # initarg -> slot name
+        self.initargs: dict[str, tuple[str, ...]] = {}  # initarg -> names of the slots it fills
         self.defaults: dict[str, Any] = {}  # :default-initargs: initarg -> thunk
         self.report: Callable[[Condition], str] | None = None
         for parent in reversed(parents):
@@ -86,7 +86,7 @@ for _name, (_parents, _slots) in STANDARD.items():
     TYPES[_name] = _made = ConditionType(_name, tuple(TYPES[p] for p in _parents))
     for _slot in _slots:
         _made.slots[_slot] = None
-        _made.initargs[_slot] = _slot
+        _made.initargs[_slot] = (_slot,)
     CL.own(_name)
 
 
@@ -147,7 +147,7 @@ def slot(condition: Condition, name: str) -> Any:
         return CL.own(value) if value else NIL
     if name == "format-control" and value is None and slots.get("message") is not None:
         return String(slots["message"].replace("~", "~~"))
-    if name == "format-arguments" and value is None and slots.get("message") is not None:
+    if name == "format-arguments" and value is None:
         return NIL
     return value
 

@@ -1,15 +1,14 @@
-"""Definitions: functions, macros, variables, constants, types, setf methods, symbol macros."""
+"""Definitions: functions, macros, variables, constants, types, symbol macros."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sexpgpu.lisp.analyze import (
     AT,
     Tails,
-    analyze,
     analyze_car,
-    items_of,
     malformed,
     native,
     parts,
@@ -21,7 +20,8 @@ from sexpgpu.lisp.evaluation import proclaim, redefinable
 from sexpgpu.lisp.functions import lambda_node
 from sexpgpu.lisp.journal import keep, keep_entry
 from sexpgpu.lisp.lambda_lists import parse
-from sexpgpu.lisp.macros import macro_function
+from sexpgpu.lisp.macros import Expander as MacroExpander
+from sexpgpu.lisp.macros import macro_maker
 from sexpgpu.lisp.nodes import (
     Constant,
     Custom,
@@ -29,12 +29,10 @@ from sexpgpu.lisp.nodes import (
     Run,
     single,
 )
-from sexpgpu.lisp.places import Expander, Place, expansion
 from sexpgpu.lisp.scope import Frame, Scope, function_key
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import (
     CL,
-    MV,
     NIL,
     UNBOUND,
     Cons,
@@ -58,7 +56,7 @@ def definable(name: Any, kind: str, form: Any) -> Symbol:
     return session.defining(name, kind, site_here())
 
 
-def _effect(action: Any, result: Any = None) -> Node:
+def effect(action: Any, result: Any = None) -> Node:
     """A node that runs a Python action when the form is evaluated and gives `result`."""
 
     def make(frame: Frame) -> Run:
@@ -67,6 +65,19 @@ def _effect(action: Any, result: Any = None) -> Node:
             return value if result is None else result
 
         return run
+
+    return Custom(make, False)
+
+
+def installing(
+    maker: Callable[[Frame | None], MacroExpander], scope: Scope, install: Callable[[Function], Any]
+) -> Node:
+    """A node that makes an expander where the form is evaluated, with the variables around it,
+    and installs it."""
+
+    def make(frame: Frame) -> Run:
+        expander = maker(None if scope.top_level else frame)
+        return lambda env: install(expander(env))
 
     return Custom(make, False)
 
@@ -152,7 +163,7 @@ def _lazy(form: Any, cells: list[Any], symbol: Symbol, key: Symbol, scope: Scope
         symbol.macro = None
         return symbol
 
-    return _effect(define)
+    return effect(define)
 
 
 def _unset(*arguments: Any) -> Any:
@@ -167,15 +178,15 @@ def _defmacro(form: Any, scope: Scope, tails: Tails) -> Node:
         raise malformed(f"{brief(name)} is not a macro name", form)
     redefinable(name)
     symbol = definable(name, "macro", form)
-    function = macro_function(name, cells[1], form.cdr.cdr.cdr, scope, form)
+    maker = macro_maker(name, cells[1], form.cdr.cdr.cdr, scope, form)
 
-    def define() -> Any:
+    def define(function: Function) -> Any:
         keep(symbol)
         symbol.macro = function
         symbol.function = None
         return symbol
 
-    return _effect(define)
+    return installing(maker, scope, define)
 
 
 @native("define-compiler-macro")
@@ -268,7 +279,7 @@ def _define_symbol_macro(form: Any, scope: Scope, tails: Tails) -> Node:
         symbol.symbol_macro = cells[1]
         return symbol
 
-    return _effect(define)
+    return effect(define)
 
 
 @native("declaim")
@@ -286,7 +297,7 @@ def _declaim(form: Any, scope: Scope, tails: Tails) -> Node:
             proclaim(cell)
         return NIL
 
-    return _effect(declare)
+    return effect(declare)
 
 
 # ---------------------------------------------------------------- types
@@ -300,19 +311,19 @@ def _deftype(form: Any, scope: Scope, tails: Tails) -> Node:
         raise malformed(f"{brief(name)} is not a type name", form)
     symbol = definable(name, "type", form)
     lambda_list = _star_defaults(cells[1])
-    expander = macro_function(name, lambda_list, form.cdr.cdr.cdr, scope, form)
+    maker = macro_maker(name, lambda_list, form.cdr.cdr.cdr, scope, form)
 
-    def expand(*arguments: Any) -> Any:
-        return expander.call(Cons(name, lisp_list(arguments)), NIL)
-
-    def define() -> Any:
+    def define(expander: Function) -> Any:
         from sexpgpu.lisp.builtins.type_specifiers import DEFINED_TYPES, define_type
+
+        def expand(*arguments: Any) -> Any:
+            return expander.call(Cons(name, lisp_list(arguments)), NIL)
 
         keep_entry(DEFINED_TYPES, symbol)
         define_type(symbol, expand)
         return symbol
 
-    return _effect(define)
+    return installing(maker, scope, define)
 
 
 def _star_defaults(lambda_list: Any) -> Any:
@@ -329,176 +340,3 @@ def _star_defaults(lambda_list: Any) -> Any:
         result.append(item)
         at = at.cdr
     return lisp_list(result, at)
-
-
-# ---------------------------------------------------------------- setf methods
-
-
-@native("defsetf")
-def _defsetf(form: Any, scope: Scope, tails: Tails) -> Node:
-    cells = parts(form, 2, None, "(defsetf access update) or (defsetf access (…) (store) form…)")
-    access = cells[0]
-    if not isinstance(access, Symbol):
-        raise malformed(f"{brief(access)} is not a name", form)
-    if isinstance(cells[1], Symbol) and cells[1] is not NIL:
-        update = cells[1]
-
-        def short(place: Any, inner: Scope) -> Place:
-            arguments = items_of(place.cdr)
-            variables = [Symbol("place") for _ in arguments]
-            new = Symbol("new")
-            store = Cons(update, lisp_list([*variables, new]))
-            return Place(variables, arguments, [new], store, Cons(access, lisp_list(variables)))
-
-        expander = Expander(short)
-    else:
-        if len(cells) < 3:
-            raise malformed("malformed defsetf: the store variables are missing", form)
-        stores = items_of(cells[2])
-        function = macro_function(
-            access, lisp_list([cells[2], cells[1]]), form.cdr.cdr.cdr.cdr, scope, form
-        )
-
-        def long(place: Any, inner: Scope) -> Place:
-            arguments = items_of(place.cdr)
-            variables: list[Symbol] = []
-            values: list[Any] = []
-            stand: list[Any] = []
-            for argument in arguments:
-                if isinstance(argument, Symbol) and argument.constant:
-                    stand.append(argument)  # a keyword keeps its meaning
-                else:
-                    temporary = Symbol("place")
-                    variables.append(temporary)
-                    values.append(argument)
-                    stand.append(temporary)
-            news = [Symbol("new") for _ in stores]
-            call = lisp_list([access, lisp_list(news), lisp_list(stand)])
-            store = function.call(call, inner)
-            return Place(variables, values, news, store, Cons(access, lisp_list(stand)))
-
-        expander = Expander(long)
-
-    def define() -> Any:
-        keep(access)
-        access.setf = expander
-        return access
-
-    return _effect(define)
-
-
-@native("define-setf-expander")
-def _define_setf_expander(form: Any, scope: Scope, tails: Tails) -> Node:
-    cells = parts(form, 2, None, "(define-setf-expander access (parameter…) form…)")
-    access = cells[0]
-    if not isinstance(access, Symbol):
-        raise malformed(f"{brief(access)} is not a name", form)
-    inner_name = Symbol(access.name)
-    values_call = CL.own("multiple-value-list")
-    block = Cons(CL.own("block"), Cons(access, form.cdr.cdr.cdr))
-    function = macro_function(
-        inner_name, cells[1], lisp_list([lisp_list([values_call, block])]), scope, form
-    )
-
-    def expand(place: Any, inner: Scope) -> Place:
-        found = items_of(function.call(place, inner))
-        if len(found) != 5:
-            raise program_error(f"the setf expander of {access.name} gives {len(found)} values")
-        return Place(items_of(found[0]), items_of(found[1]), items_of(found[2]), found[3], found[4])
-
-    def define() -> Any:
-        keep(access)
-        access.setf = Expander(expand)
-        return access
-
-    return _effect(define)
-
-
-def get_setf_expansion(place: Any, environment: Any = NIL) -> Any:
-    """The five values of a place's setf expansion."""
-    from sexpgpu.lisp.scope import null_scope
-
-    scope = environment if isinstance(environment, Scope) else null_scope()
-    made = expansion(place, scope)
-    return MV(
-        (
-            lisp_list(made.variables),
-            lisp_list(made.values),
-            lisp_list(made.stores),
-            made.store,
-            made.access,
-        )
-    )
-
-
-CL.own("get-setf-expansion").function = Function(
-    "get-setf-expansion", get_setf_expansion, 1, 2, "(place &optional environment)"
-)
-
-
-@native("define-modify-macro")
-def _define_modify_macro(form: Any, scope: Scope, tails: Tails) -> Node:
-    cells = parts(form, 3, 4, "(define-modify-macro name (parameter…) function [doc])")
-    name, lambda_list, function = cells[0], cells[1], cells[2]
-    if not isinstance(name, Symbol):
-        raise malformed(f"{brief(name)} is not a macro name", form)
-    redefinable(name)
-    parsed = parse(lambda_list, name.name)
-    if parsed.keys is not None or parsed.aux:
-        raise malformed("define-modify-macro takes &optional and &rest only", form)
-    symbol = definable(name, "macro", form)
-    # The macro gives (modify place function arguments…): the analyser of _MODIFY does the rest.
-    names = [*parsed.required, *[item.target for item in parsed.optional]]
-    quote = CL.own("quote")
-    list_star = CL.own("list*")
-    place_name = Symbol("place")
-    body = lisp_list(
-        [
-            list_star,
-            lisp_list([quote, _MODIFY]),
-            place_name,
-            lisp_list([quote, function]),
-            *names,
-            parsed.rest if parsed.rest is not None else NIL,
-        ]
-    )
-    expander = macro_function(name, Cons(place_name, lambda_list), lisp_list([body]), scope, form)
-    if len(cells) == 4 and isinstance(cells[3], String):
-        expander.doc = cells[3].text
-
-    def define() -> Any:
-        keep(symbol)
-        symbol.macro = expander
-        symbol.function = None
-        return symbol
-
-    return _effect(define)
-
-
-def _make_modify() -> Any:
-    from sexpgpu.lisp.hostforms import Operator
-
-    made = Operator("%modify")
-
-    def run(form: Any, scope: Scope, tails: Tails) -> Node:
-        place = form.cdr.car
-        function = form.cdr.cdr.car
-        given = items_of(form.cdr.cdr.cdr)
-        place_made = expansion(place, scope)
-        pairs = [
-            lisp_list([v, e]) for v, e in zip(place_made.variables, place_made.values, strict=True)
-        ]
-        stand: list[Any] = []
-        for argument in given:
-            saved = Symbol("argument")
-            pairs.append(lisp_list([saved, argument]))
-            stand.append(saved)
-        value = Cons(function, Cons(place_made.access, lisp_list(stand)))
-        pairs.append(lisp_list([place_made.stores[0], value]))
-        return analyze(lisp_list([CL.own("let*"), lisp_list(pairs), place_made.store]), scope)
-
-    made.analyze = run
-    return made
-
-
-_MODIFY = _make_modify()

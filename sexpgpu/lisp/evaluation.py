@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sexpgpu.lisp.analyze import SPECIAL, run_node
-from sexpgpu.lisp.calls import as_function, call_values, values_of
+from sexpgpu.lisp.calls import as_function, call_values, check_count, values_of
 from sexpgpu.lisp.errors import (
     program_error,
     type_error,
@@ -334,6 +334,7 @@ def set_macro_function(new: Any, symbol: Any, environment: Any = NIL) -> Any:
     if not isinstance(new, Function):
         raise type_error(new, "function")
     redefinable(_symbol(symbol))
+    check_count(new, 2)  # the form and the environment
     keep(symbol)
     symbol.macro = new
     symbol.function = None
@@ -362,9 +363,9 @@ def proclaim(declaration: Any) -> Any:
     """Make a declaration global; all but special are without effect."""
     if not isinstance(declaration, Cons) or not isinstance(declaration.car, Symbol):
         raise type_error(declaration, "a declaration")
+    names: list[Any] = [declaration.cdr]
+    spread(names)
     if declaration.car is CL.own("special"):
-        names: list[Any] = [declaration.cdr]
-        spread(names)
         for name in names:
             keep(_symbol(name))
             if name.constant:

@@ -66,12 +66,7 @@ def check_function_name(key: Any, form: Any, what: str) -> None:
     symbol = key if isinstance(key, Symbol) else None
     if symbol is None or symbol.module is not CL:
         return
-    if (
-        symbol.function is not None
-        or symbol.macro is not None
-        or symbol in SPECIAL
-        or symbol.constant
-    ):
+    if symbol.function is not None or symbol.macro is not None or symbol in SPECIAL:
         raise program_error(
             f"{what} {brief(symbol)}: it is an operator of Common Lisp",
             Site(AT.place, AT.expansions),
@@ -126,15 +121,14 @@ def lambda_node(
             var = bind(item.target)
             supplied = bind(item.supplied) if item.supplied else None
             node.keys.append((item.key, var, default, supplied))
+    if parsed.aux:  # a free declaration does not hold in their values
+        bindings = [(n, Cons(v, NIL)) for n, v in parsed.aux]
+        node.body = bind_sequential(bindings, specials, _blocked(block, forms), inner)
+        return node
     if specials:
         inner = declared_scope(inner, specials)
         inner.top_level = False
-    if parsed.aux:
-        bindings = [(n, Cons(v, NIL)) for n, v in parsed.aux]
-        forms = _blocked(block, forms)
-        node.body = bind_sequential(bindings, specials, forms, inner)
-    else:
-        node.body = block_body(block, forms, inner)
+    node.body = block_body(block, forms, inner)
     return node
 
 
@@ -273,6 +267,13 @@ def _lambda(form: Any, scope: Scope, name: str = "lambda") -> LambdaNode:
 @special("lambda")
 def _lambda_form(form: Any, scope: Scope, tails: Tails) -> Node:
     return _lambda(form, scope)
+
+
+def _expand_lambda(form: Any, environment: Any) -> Any:
+    return Cons(CL.own("function"), Cons(form, NIL))
+
+
+LAMBDA.macro = Function("lambda", _expand_lambda, 2, 2, "(form environment)")
 
 
 def _definitions(form: Any, operator: str) -> list[Any]:

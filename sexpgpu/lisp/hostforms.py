@@ -147,7 +147,7 @@ def host_macro(
             return python(form, context)
 
         layer.own(name).macro = Function(
-            name, expand, 1, 2, lambda_list=lambda_list, doc=record.doc
+            name, expand, 2, 2, lambda_list=lambda_list, doc=record.doc
         )
         return python
 

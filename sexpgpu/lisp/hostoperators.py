@@ -191,7 +191,7 @@ def _macro_of(symbol: Symbol, analyzer: Analyzer) -> Function:
             return SrcCons(operator, form.cdr, form.place)
         return Cons(operator, form.cdr)
 
-    return Function(symbol.name, expand, 1, 2, "(form &optional environment)")
+    return Function(symbol.name, expand, 2, 2, "(form environment)")
 
 
 def install_macros() -> None:

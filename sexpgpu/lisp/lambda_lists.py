@@ -96,6 +96,8 @@ def parse(form: Any, who: str, macro: bool = False) -> LambdaList:
         return program_error(message, site_here(), code="lambda-list", name=name, near=near)
 
     def target(item: Any) -> Any:
+        if macro and item is NIL:
+            return item
         if isinstance(item, Symbol):
             if item.constant:
                 raise bad(f"{brief(item)} is a constant and cannot be a parameter", item)

@@ -311,7 +311,7 @@ class _Loop:
         test = tokens.take("a test")
         it: list[Symbol] = []
         chosen = self.joined(it)
-        otherwise = self.joined(it) if tokens.accept("else") else []
+        otherwise = self.joined(None) if tokens.accept("else") else []
         tokens.accept("end")
         if it:
             test = form(symbol("setq"), it[0], test)
@@ -319,10 +319,10 @@ class _Loop:
             chosen, otherwise = otherwise, chosen
         return form(symbol("if"), test, _progn(chosen), _progn(otherwise))
 
-    def joined(self, it: list[Symbol]) -> list[Any]:
+    def joined(self, it: list[Symbol] | None) -> list[Any]:
         forms = self.selectable(it)
         while self.tokens.accept("and"):
-            forms = forms + self.selectable(it)
+            forms = forms + self.selectable(None)  # `it` has its meaning in the first alone
         return forms
 
     # ------------------------------------------------------------ accumulation

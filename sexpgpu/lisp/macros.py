@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sexpgpu.lisp.analyze import (
@@ -43,49 +44,66 @@ from sexpgpu.lisp.values import (
 )
 from sexpgpu.source import Span
 
+Expander = Callable[[Any], Function]  # of the frame at run time (None: there is none)
+
 
 def macro_function(name: Symbol, lambda_list: Any, forms: Any, scope: Scope, form: Any) -> Function:
-    """The expander of a macro definition: a function of the form and the environment."""
+    """The expander of a macro of macrolet or at top level: a function of the form and the
+    environment. It sees no run-time variables around it, which have no values yet."""
+    return macro_maker(name, lambda_list, forms, scope, form)(None)(None)
+
+
+def macro_maker(
+    name: Symbol, lambda_list: Any, forms: Any, scope: Scope, form: Any
+) -> Callable[[Frame | None], Expander]:
+    """The expander of a macro definition, analysed: given the layout of the frame around it, and
+    then that frame, it is the expander, which sees the variables there."""
     level = Level(scope.level)
     forms, specials, doc = split_body(forms, True)
     made = pattern(lambda_list, name.name, Scope(scope, level), specials)
     body = made.wrap(block_body(name, forms, made.scope))
-    call = _expander(made, body, scope.level, name.name)
     place = form.place if type(form) is SrcCons else AT.place
     origin = Span(place[0], place[1], place[2]) if place is not None else None
-    return Function(name.name, call, 1, 2, lambda_list, doc, origin)
+
+    def emit(outer: Frame | None) -> Expander:
+        caller = _emit_expander(made, body, outer)
+        return lambda env: Function(name.name, caller(env), 2, 2, lambda_list, doc, origin)
+
+    return emit
 
 
-def _expander(made: Pattern, body: Node, outer: Level, name: str) -> Any:
-    # A macro's function sees no run-time variables around it: its frame has no parent.
-    frame = Frame()
+def _emit_expander(made: Pattern, body: Node, outer: Frame | None) -> Callable[[Any], Any]:
+    frame = Frame(outer)
     environment = made.environment.place(frame) if made.environment is not None else 0
     store_whole = store(made.whole, frame) if made.whole is not None else None
     made.whole = None  # it is the whole form, where the rest of the pattern is for its cdr
     bind = made.emit(frame)
     run = single(body, frame)
-    padding = [None] * frame.size
+    padding = (None,) * (frame.size - 1)
     state, stack = STATE, STATE.stack
 
-    def call(form: Any, env: Any = NIL) -> Any:
-        stack.append(state.site)
-        try:
-            state.fuel = fuel = state.fuel - 1
-            if fuel < 0:
-                state.refuel()
-            if len(stack) > state.depth:
-                raise limit("depth", state.depth)
-            slots = list(padding)
-            if environment:
-                slots[environment] = env
-            if store_whole is not None:
-                store_whole(slots, form)
-            bind(slots, form.cdr if isinstance(form, Cons) else form)
-            return run(slots)
-        finally:
-            state.site = stack.pop()
+    def caller(parent: Any) -> Any:
+        def call(form: Any, env: Any) -> Any:
+            stack.append(state.site)
+            try:
+                state.fuel = fuel = state.fuel - 1
+                if fuel < 0:
+                    state.refuel()
+                if len(stack) > state.depth:
+                    raise limit("depth", state.depth)
+                slots = [parent, *padding]
+                if environment:
+                    slots[environment] = env
+                if store_whole is not None:
+                    store_whole(slots, form)
+                bind(slots, form.cdr if isinstance(form, Cons) else form)
+                return run(slots)
+            finally:
+                state.site = stack.pop()
 
-    return call
+        return call
+
+    return caller
 
 
 # ---------------------------------------------------------------- expansion
@@ -110,7 +128,7 @@ def macroexpand_1(form: Any, scope: Any) -> tuple[Any, bool]:
         if type(local) is LocalMacro:
             return expand_once(form, local.function, scope), True
         return form, False
-    if head in SPECIAL or head.macro is None:
+    if head.macro is None or (head in SPECIAL and head.name != "lambda"):
         return form, False
     return expand_once(form, head.macro, scope), True
 

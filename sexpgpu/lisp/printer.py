@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from sexpgpu.lisp.sharing import Labels
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import (
     CL,
@@ -112,7 +113,7 @@ def written_text(value: Any) -> str:
 class _Style:
     """The printer variables, read once for one object printed."""
 
-    __slots__ = ("array", "case", "escape", "gensym", "length", "level", "pretty")
+    __slots__ = ("array", "case", "escape", "gensym", "labels", "length", "level", "pretty")
 
     def __init__(self, escape: bool) -> None:
         readably = PRINT_READABLY.value is not NIL
@@ -124,6 +125,7 @@ class _Style:
         self.array = PRINT_ARRAY.value is not NIL or readably
         self.pretty = PRINT_PRETTY.value is not NIL
         self.case = PRINT_CASE.value
+        self.labels: Labels | None = None
 
 
 class _At:
@@ -155,6 +157,8 @@ def text_of(value: Any, escape: bool) -> str:
     style = _Style(escape)
     if kind is Symbol:
         return symbol_text(value, style.escape, style.case, style.gensym)
+    if PRINT_CIRCLE.value is not NIL:
+        style.labels = Labels(value)
     out: list[str] = []
     work: list[Any] = [_At(value, 0)]
     while work:
@@ -166,7 +170,13 @@ def text_of(value: Any, escape: bool) -> str:
         STATE.charge(_FUEL_PER_OBJECT)
         if kind is _Rest:
             _print_rest(item, style, out, work)
-        elif isinstance(item.value, Cons):
+            continue
+        if style.labels is not None and style.labels.has(item.value):
+            mark, whole = style.labels.mark(item.value)
+            out.append(mark)
+            if whole:
+                continue
+        if isinstance(item.value, Cons):
             _print_cons(item, style, out, work)
         elif type(item.value) is Vector:
             _print_vector(item, style, out, work)
@@ -197,7 +207,7 @@ def _print_rest(item: _Rest, style: _Style, out: list[str], work: list[Any]) -> 
     value = item.value
     if value is NIL:
         out.append(")")
-    elif isinstance(value, Cons):
+    elif isinstance(value, Cons) and not (style.labels is not None and style.labels.has(value)):
         if style.length is not None and item.count >= style.length:
             out.append(" ...)")
             return
@@ -287,6 +297,10 @@ def object_parts(value: Any, escape: bool) -> str | tuple[str, list[tuple[str, A
         from sexpgpu.lisp.conditions import TYPES, report, type_symbol
 
         return f"#<{type_symbol(TYPES[value.type]).name}>" if escape else report(value)
+    from sexpgpu.lisp.signalling import Restart
+
+    if isinstance(value, Restart):
+        return f"#<restart {value.name.name}>" if escape else value.describe()
     if isinstance(value, Module):
         return f"#<module {value.name}>"
     return str(value)

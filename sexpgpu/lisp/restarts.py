@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from sexpgpu.lisp.analyze import (
     Tails,
+    analyze,
     analyze_car,
+    arguments,
     body,
     items_of,
     malformed,
     native,
     parts,
+    site_here,
 )
+from sexpgpu.lisp.callnodes import evaluate_arguments
 from sexpgpu.lisp.calls import as_function, call_values, primary
 from sexpgpu.lisp.control import RestartExit
 from sexpgpu.lisp.errors import (
+    LispError,
     control_error,
     type_error,
 )
 from sexpgpu.lisp.functions import lambda_node
 from sexpgpu.lisp.handling import protected
+from sexpgpu.lisp.macros import is_native, macroexpand
 from sexpgpu.lisp.nodes import (
     Constant,
     Custom,
@@ -31,7 +38,8 @@ from sexpgpu.lisp.nodes import (
 )
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.scope import Frame, Scope
-from sexpgpu.lisp.signalling import Restart
+from sexpgpu.lisp.signalling import Restart, cerror, coerce_condition, error, signal, warn
+from sexpgpu.lisp.special import proper
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import (
     CL,
@@ -51,6 +59,9 @@ from sexpgpu.reader.printer import brief
 
 
 def _visible(restart: Restart, condition: Any) -> bool:
+    if isinstance(condition, Condition) and restart.conditions:
+        if not any(own is condition for own in restart.conditions):
+            return False
     if restart.test is None:
         return True
     argument = condition if isinstance(condition, Condition) else NIL
@@ -152,10 +163,58 @@ _standard_restart("use-value", 1, False)
 _standard_restart("store-value", 1, False)
 
 
+_SIGNALLERS = {
+    CL.own("signal"): (signal, "simple-condition"),
+    CL.own("error"): (error, "simple-error"),
+    CL.own("cerror"): (cerror, "simple-error"),
+    CL.own("warn"): (warn, "simple-warning"),
+}
+
+
+def _signalling(cell: Any, scope: Scope, count: int) -> Node | None:
+    """The node of a call of error, signal, cerror or warn inside a restart-case of `count`
+    clauses, or None when the form is none. The clauses are then its condition's restarts."""
+    form = cell.car
+    if not (isinstance(form, Cons) and isinstance(form.car, Symbol) and is_native(form.car)):
+        form, _ = macroexpand(form, scope)
+    head = form.car if isinstance(form, Cons) else None
+    if head not in _SIGNALLERS or scope.function(head) is not None:
+        return None
+    function, simple = _SIGNALLERS[head]
+    nodes = arguments(form.cdr, scope, form)
+    first = 1 if function is cerror else 0
+    if len(nodes) <= first:
+        return None  # too few arguments: the ordinary call says so
+    site = site_here()
+
+    def make(frame: Frame) -> Run:
+        runs = tuple(node.emit(frame) for node in nodes)
+
+        def run(env: Any) -> Any:
+            fresh = islice(active_restarts(), count)
+            given = evaluate_arguments(runs, env)
+            STATE.site = site
+            condition = coerce_condition(given[first], tuple(given[first + 1 :]), simple)
+            for restart in fresh:
+                restart.conditions.append(condition)
+            return function(*given[:first], condition)
+
+        return run
+
+    return Custom(make, False)
+
+
+def _restartable(cell: Any, scope: Scope, count: int) -> Node:
+    try:
+        found = _signalling(cell, scope, count)
+    except LispError:
+        found = None  # what is wrong is signalled when the form is reached
+    return found or protected(cell, scope)
+
+
 @native("restart-case")
 def _restart_case(form: Any, scope: Scope, tails: Tails) -> Node:
     parts(form, 1, None, "(restart-case form (name (parameter…) form…)…)")
-    main = protected(form.cdr, scope)
     clauses: list[tuple[Symbol, Node, dict[str, Any]]] = []
     for clause in items_of(form.cdr.cdr):
         if (
@@ -176,6 +235,7 @@ def _restart_case(form: Any, scope: Scope, tails: Tails) -> Node:
             forms = forms.cdr.cdr
         node = lambda_node(clause.car.name, clause.cdr.car, forms, scope, None, clause)
         clauses.append((clause.car, node, options))
+    main = _restartable(form.cdr, scope, len(clauses))
 
     def make(frame: Frame) -> Run:
         run_main = main.emit(frame)
@@ -219,8 +279,6 @@ def _option(cell: Any, scope: Scope) -> Node:
     value = cell.car
     if isinstance(value, String):
         return Constant(value)
-    from sexpgpu.lisp.analyze import analyze
-
     return analyze(lisp_list([CL.own("function"), value]), scope)
 
 
@@ -254,6 +312,7 @@ def _restart_bind(form: Any, scope: Scope, tails: Tails) -> Node:
                     None,
                     0,
                     one(env),
+                    text=options["report-function"](env) if "report-function" in options else None,
                     test=options["test-function"](env) if "test-function" in options else None,
                     interactive=options["interactive-function"](env)
                     if "interactive-function" in options
@@ -280,14 +339,18 @@ def _with_simple_restart(form: Any, scope: Scope, tails: Tails) -> Node:
         raise malformed(f"{brief(spec)} is not (name control argument…)", form)
     main = body(form.cdr.cdr, scope)
     name = spec.car
+    stream = Symbol("stream")
+    written = Cons(CL.own("format"), Cons(stream, spec.cdr))
+    report = analyze(lisp_list([CL.own("lambda"), lisp_list([stream]), written]), scope)
 
     def make(frame: Frame) -> Run:
         run_main = main.emit(frame)
+        report_of = single(report, frame)
 
         def run(env: Any) -> Any:
             token = object()
             saved = STATE.restarts
-            STATE.restarts = (Restart(name, token, 0), saved)
+            STATE.restarts = (Restart(name, token, 0, text=report_of(env)), saved)
             try:
                 return run_main(env)
             except RestartExit as leaving:
@@ -306,6 +369,26 @@ def _with_simple_restart(form: Any, scope: Scope, tails: Tails) -> Node:
 def _with_condition_restarts(form: Any, scope: Scope, tails: Tails) -> Node:
     parts(form, 2, None, "(with-condition-restarts condition restarts form…)")
     nodes = [analyze_car(form.cdr, scope), analyze_car(form.cdr.cdr, scope)]
-    from sexpgpu.lisp.nodes import progn
+    main = body(form.cdr.cdr.cdr, scope)
 
-    return progn([*nodes, body(form.cdr.cdr.cdr, scope)])
+    def make(frame: Frame) -> Run:
+        condition_of, restarts_of = (single(node, frame) for node in nodes)
+        run_main = main.emit(frame)
+
+        def run(env: Any) -> Any:
+            condition = condition_of(env)
+            restarts = items_of(proper(restarts_of(env)))
+            for restart in restarts:
+                if not isinstance(restart, Restart):
+                    raise type_error(restart, "restart")
+            for restart in restarts:
+                restart.conditions.append(condition)
+            try:
+                return run_main(env)
+            finally:
+                for restart in restarts:
+                    restart.conditions.pop()
+
+        return run
+
+    return Custom(make)

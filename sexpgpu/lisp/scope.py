@@ -67,11 +67,19 @@ class Var:
         """How many frames out from `frame` it lives."""
         depth = 0
         at: Frame | None = frame
-        while at is not self.frame:
-            assert at is not None, f"variable {self.name} out of scope"
+        while at is not self.frame or at is None:
+            if at is None:
+                raise self._too_early()
             depth += 1
             at = at.parent
         return depth
+
+    def _too_early(self) -> Exception:
+        from sexpgpu.lisp.errors import program_error
+
+        name = self.name.name if isinstance(self.name, Symbol) else str(self.name)
+        message = f"{name} has no value yet when macros are expanded: a macro cannot use it"
+        return program_error(message, code="form")
 
 
 class SymbolMacro:

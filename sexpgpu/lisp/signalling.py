@@ -39,9 +39,20 @@ Cluster = tuple[tuple[Any, Action], ...]
 
 
 class Restart:
-    """An active restart. `index` is the clause of its restart-case; or it calls `function`."""
+    """An active restart. `index` is the clause of its restart-case; or it calls `function`.
+    With `conditions` it is theirs: it is not found for others."""
 
-    __slots__ = ("function", "index", "interactive", "name", "report", "test", "text", "token")
+    __slots__ = (
+        "arguments",
+        "conditions",
+        "function",
+        "index",
+        "interactive",
+        "name",
+        "test",
+        "text",
+        "token",
+    )
 
     def __init__(
         self,
@@ -60,7 +71,23 @@ class Restart:
         self.text = text
         self.test = test
         self.interactive = interactive
-        self.report: Any = None
+        self.conditions: list[Condition] = []
+        self.arguments: list[Any] | None = None  # `text` is a control string for these
+
+    def describe(self) -> str:
+        """What it does, for a person: its report, or its name."""
+        text = self.text
+        if isinstance(text, String):
+            if self.arguments is None:
+                return text.text
+            from sexpgpu.lisp.format import format_text
+
+            return format_text(text.text, self.arguments)
+        if text is None:
+            return self.name.name
+        from sexpgpu.lisp.format.streams import call_with_string_output
+
+        return call_with_string_output(text, self.arguments or [])
 
 
 def run_handlers(condition: Condition) -> None:
@@ -118,16 +145,17 @@ def new_condition(name: Any, initargs: tuple[Any, ...]) -> Condition:
     slots: dict[str, Any] = {}
     for at in range(0, len(initargs), 2):
         key = initargs[at]
-        wanted = kind.initargs.get(key.name) if isinstance(key, Symbol) else None
-        if wanted is None:
+        filled = kind.initargs.get(key.name, ()) if isinstance(key, Symbol) else ()
+        if not filled:
             raise program_error(
                 f"the condition type {brief(name)} has no slot {brief(key)}", code="keyword"
             )
-        slots.setdefault(wanted, initargs[at + 1])
+        for wanted in filled:
+            slots.setdefault(wanted, initargs[at + 1])
     for key, thunk in kind.defaults.items():
-        wanted = kind.initargs.get(key)
-        if wanted is not None and wanted not in slots:
-            slots[wanted] = thunk()
+        lacking = [wanted for wanted in kind.initargs.get(key, ()) if wanted not in slots]
+        if lacking:
+            slots.update(dict.fromkeys(lacking, thunk()))
     for wanted, thunk in kind.slots.items():
         if wanted not in slots and thunk is not None:
             slots[wanted] = thunk()
@@ -164,6 +192,7 @@ def warn(datum: Any, *arguments: Any) -> Any:
         raise type_error(datum, "warning")
     token = object()
     restart = Restart(CL.own("muffle-warning"), token, 0)
+    restart.conditions.append(condition)
     saved = STATE.restarts
     STATE.restarts = (restart, saved)
     try:
@@ -186,6 +215,8 @@ def cerror(continue_text: Any, datum: Any, *arguments: Any) -> Any:
     condition = coerce_condition(datum, arguments, "simple-error")
     token = object()
     restart = Restart(CL.own("continue"), token, 0, text=continue_text)
+    restart.arguments = list(arguments)
+    restart.conditions.append(condition)
     saved = STATE.restarts
     STATE.restarts = (restart, saved)
     try:

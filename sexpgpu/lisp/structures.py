@@ -14,7 +14,7 @@ from sexpgpu.lisp.analyze import (
 )
 from sexpgpu.lisp.calls import call_values
 from sexpgpu.lisp.definitions import definable
-from sexpgpu.lisp.errors import type_error
+from sexpgpu.lisp.errors import simple_error, type_error
 from sexpgpu.lisp.functions import lambda_node
 from sexpgpu.lisp.journal import keep, keep_entry
 from sexpgpu.lisp.lambda_lists import KEYWORDS
@@ -108,6 +108,8 @@ def _name(value: Any) -> str:
 
 
 def _parse(form: Any) -> Definition:
+    from sexpgpu.lisp.builtins.type_specifiers import STAR, typep
+
     cells = parts(form, 1, None, "(defstruct name slot…) or (defstruct (name option…) slot…)")
     head = cells[0]
     options = items_of(head.cdr) if isinstance(head, Cons) else []
@@ -120,6 +122,7 @@ def _parse(form: Any) -> Definition:
     default_constructor = True
     given_predicate = False
     overrides: list[Any] = []
+    element: Any = STAR
     for option in options:
         key = option.car if isinstance(option, Cons) else option
         values = items_of(option.cdr) if isinstance(option, Cons) else []
@@ -160,6 +163,8 @@ def _parse(form: Any) -> Definition:
             if not isinstance(base, Symbol) or base.name not in ("list", "vector"):
                 raise malformed(f"{brief(option)}: the type is list or vector", form)
             made.type = base.name
+            if isinstance(kind, Cons) and isinstance(kind.cdr, Cons):
+                element = kind.cdr.car
         elif word == "named":
             made.named = True
         elif word == "initial-offset":
@@ -172,8 +177,12 @@ def _parse(form: Any) -> Definition:
         for o in options
     ):
         made.constructors.append((_own(f"make-{name.name}"), None))
-    if made.type and not made.named and not given_predicate:
+    if made.type and not made.named:
+        if given_predicate and made.predicate is not None:
+            raise simple_error(f"defstruct {name.name}: a predicate needs :named")
         made.predicate = None
+    if made.type and made.named and element is not STAR and not typep(name, element):
+        raise simple_error(f"defstruct {name.name}: :named needs elements that can be symbols")
     if made.include is not None:
         _inherit(made, overrides, form)
     slots = cells[1:]

@@ -18,6 +18,7 @@ OPERATORS = (
     "inline",
     "evaluation",
     "definitions",
+    "setf_methods",
     "structures",
     "signalling",
     "handling",

@@ -428,7 +428,7 @@ class Reader:
         self._start = start = frame.start
         items = frame.items
         if frame.kind == _VECTOR:
-            return Vector(items, True)
+            return self._vector(frame, end)
         value: Any = NIL
         if frame.dot >= 0:
             if frame.tail is None:
@@ -449,6 +449,16 @@ class Reader:
                 place = (source, begin, end, places[2 * index], close)
             value = SrcCons(items[index], value, place)
         return value
+
+    def _vector(self, frame: _Frame, end: int) -> Vector:
+        """`#(a b)`, or `#4(a b)`: as many elements as it says, the last again and again."""
+        items, size = frame.items, frame.mark
+        if size is not None and size != len(items):
+            if size < len(items) or not items:
+                text = f"`#{size}(` has {len(items)} elements"
+                raise self._fail(codes.E_READ_005, text, frame.start, end)
+            items = items + [items[-1]] * (size - len(items))
+        return Vector(items, True)
 
     def _dot(self, frames: list[_Frame], at: int) -> None:
         frame = frames[-1] if frames else None
@@ -473,6 +483,8 @@ class Reader:
         if not token.strip("."):
             raise self._fail(codes.E_READ_004, "a dot has no meaning here", at, end)
         name = token if token.islower() else token.lower()
+        if not name.isprintable() and ("\b" in name or "\x7f" in name):
+            raise self._fail(codes.E_READ_006, "a control character in a symbol", at, end)
         if ":" in name:
             value = self._qualified(name, [i for i, c in enumerate(name) if c == ":"], at, end)
             if name[0] == ":":
@@ -576,13 +588,13 @@ class Reader:
         digits = text[at + 1 : mark_at]
         mark = text[mark_at].lower() if mark_at < size else ""
         after = mark_at + 1
+        if mark == "(" and len(digits) < 7:
+            self._open(frames, _Frame(_VECTOR, at, int(digits) if digits else None))
+            self.at = after
+            return False, None, 0
         if not digits:
             if mark == "'":
                 self._open(frames, _Frame(_PREFIX, at, FUNCTION))
-                self.at = after
-                return False, None, 0
-            if mark == "(":
-                self._open(frames, _Frame(_VECTOR, at))
                 self.at = after
                 return False, None, 0
             if mark == "\\":
@@ -602,7 +614,10 @@ class Reader:
                 self.at = after
                 return False, None, 0
             if mark == ":":
-                name, end, _, _ = escaped_token(text, after)
+                name, end, colons, _ = escaped_token(text, after)
+                if colons:
+                    self.at = end
+                    raise self._fail(codes.E_READ_006, f"`{text[at:end]}` has a colon", at, end)
                 if end < 0:
                     self._restart(at)
                     raise self._fail(
@@ -629,8 +644,6 @@ class Reader:
             fix = "evaluation at read time is refused; write the form itself"
         elif mark in ("=", "#"):
             fix = "shared and circular structure is refused; name it with let"
-        elif mark == "(":
-            fix = "write #(…), or (make-array n)"
         raise self._fail(codes.E_READ_005, f"`{what}` is not reader syntax here", at, end, fix=fix)
 
     def _character(self, at: int, after: int) -> tuple[bool, Any, int]:

@@ -104,7 +104,11 @@ _predicate("lower-case-p", "Whether CHAR is a lower-case letter that has an uppe
 _predicate(
     "both-case-p", "Whether CHAR is a letter with case.", lambda c: is_upper(c) or is_lower(c)
 )
-_predicate("graphic-char-p", "Whether CHAR can be seen (space included).", str.isprintable)
+_predicate(
+    "graphic-char-p",
+    "Whether CHAR can be seen (space included).",
+    lambda c: " " <= c < "\x7f" or (c >= "\xa0" and not "\ud800" <= c < "\ue000"),
+)
 _predicate(
     "standard-char-p",
     "Whether CHAR is one of the 96 standard characters.",

@@ -200,6 +200,8 @@ def get_properties(plist: Any, indicators: Any) -> Any:
         if any(eql(at.car, indicator) for indicator in wanted):
             return MV((at.car, at.cdr.car, at))
         at = at.cdr.cdr
+    if at is not NIL:
+        raise type_error(plist, "plist")
     return MV((NIL, NIL, NIL))
 
 

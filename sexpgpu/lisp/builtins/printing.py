@@ -122,16 +122,16 @@ def _write_function(name: str, to_string: bool) -> Any:
         if len(pairs) % 2:
             raise program_error(f"{name}: the keyword arguments are not in pairs")
         settings: dict[str, Any] = {}
-        others = NIL
+        others: Any = None
         unknown: Any = None
         for at in range(0, len(pairs), 2):
             if pairs[at] in known:
                 settings.setdefault(known[pairs[at]], pairs[at + 1])
             elif pairs[at] is keyword("allow-other-keys"):
-                others = pairs[at + 1] if others is NIL else others
+                others = pairs[at + 1] if others is None else others
             else:
                 unknown = pairs[at]
-        if unknown is not None and others is NIL:
+        if unknown is not None and others in (None, NIL):
             raise program_error(f"{name} has no keyword {prin1_text(unknown)}")
         stream = settings.pop("stream", None)
         text = _written(value, settings)

@@ -23,6 +23,7 @@ from sexpgpu.lisp.builtins.type_specifiers import (
     expand_type,
     foreign_kinds,
     has_character_elements,
+    is_base_element,
     type_parts,
     type_test,
     unknown_type,
@@ -281,6 +282,8 @@ def _vectors(name: str, arguments: list[Any], specifier: Any) -> TypeSet:
         text = has_character_elements(element)
         if text is not None:
             kinds = tuple(kind for kind in kinds if kind.endswith("text") == text)
+        if is_base_element(element):
+            kinds = tuple(kind for kind in kinds if kind.endswith("base-text"))
     elif arguments:
         size = arguments[0]
     if size is STAR:

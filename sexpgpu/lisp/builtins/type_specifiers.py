@@ -10,7 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from sexpgpu.lisp.builtins.equality import eql
+from sexpgpu.lisp.builtins.equality import eql, eql_key
 from sexpgpu.lisp.calls import call
 from sexpgpu.lisp.conditions import condition_type, is_condition_type
 from sexpgpu.lisp.errors import simple_error, undefined_function
@@ -305,7 +305,8 @@ def _modulus(specifier: Any, count: Any) -> Test:
 
 
 def _member(specifier: Any, *items: Any) -> Test:
-    return lambda value: any(eql(value, item) for item in items)
+    keys = frozenset(eql_key(item) for item in items)
+    return lambda value: eql_key(value) in keys
 
 
 def _eql(specifier: Any, item: Any) -> Test:
@@ -345,6 +346,14 @@ def _cons(specifier: Any, car: Any = STAR, cdr: Any = STAR) -> Test:
     return lambda value: isinstance(value, Cons) and in_car(value.car) and in_cdr(value.cdr)
 
 
+def is_base_element(element: Any) -> bool:
+    """Whether an element type is base-char: (vector base-char) is base-string."""
+    return element is not STAR and type_parts(expand_type(element))[0] in (
+        "base-char",
+        "standard-char",
+    )
+
+
 def has_character_elements(element: Any) -> bool | None:
     """Whether an element type upgrades to character (True), to t (False); `*`: None."""
     if element is STAR:
@@ -367,10 +376,11 @@ def sized(value: Any, size: Any) -> bool:
 
 def _vector(specifier: Any, element: Any = STAR, size: Any = STAR) -> Test:
     text = has_character_elements(element)
+    base = is_base_element(element)
 
     def test(value: Any) -> bool:
         if type(value) is String:
-            return text is not False and sized(value, size)
+            return text is not False and (not base or value.text.isascii()) and sized(value, size)
         return type(value) is Vector and text is not True and sized(value, size)
 
     return test

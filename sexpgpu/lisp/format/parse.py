@@ -58,11 +58,13 @@ def format_error(message: str, control: str, position: int) -> LispError:
 
 
 class _Parser:
-    __slots__ = ("at", "control")
+    __slots__ = ("at", "control", "justifies", "writes")
 
     def __init__(self, control: str) -> None:
         self.control = control
         self.at = 0
+        self.justifies = False  # a ~:; stood in a ~<
+        self.writes = -1  # where a ~w stood
 
     def block(self, opener: Directive | None) -> list[list[Node]]:
         """The clauses up to the directive that closes `opener` (None: up to the end)."""
@@ -75,15 +77,20 @@ class _Parser:
                     raise format_error(f"~{opener.kind} is not closed", control, opener.position)
                 if self.at < len(control):
                     clauses[-1].append(control[self.at :])
+                if self.justifies and self.writes >= 0:
+                    raise format_error("~w beside ~<…~:;…~>", control, self.writes)
                 return clauses
             if tilde > self.at:
                 clauses[-1].append(control[self.at : tilde])
             directive = self.directive(tilde)
             kind = directive.kind
+            if kind == "w":
+                self.writes = tilde
             if kind == ";":
                 if opener is None or opener.kind not in "[<":
                     raise format_error("~; outside ~[ or ~<", control, tilde)
                 opener.separators.append(directive)
+                self.justifies |= opener.kind == "<" and directive.colon
                 clauses.append([])
             elif kind in ")]}>":
                 if opener is None or _CLOSERS[opener.kind] != kind:

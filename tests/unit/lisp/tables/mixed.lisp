@@ -216,3 +216,58 @@
 
 (subtypep '(and rational (not integer)) 'ratio)
 ; => t | t
+
+(progn (let ((x 0))
+         (defun set-hidden (n) (setq x n))
+         (defmacro hidden () `',x))
+       (list (eval '(hidden)) (set-hidden 'a) (eval '(hidden))))
+; => (0 a a)
+
+(let ((n 3)) (deftype up-to-n () `(integer 0 ,n)) (list (typep 3 'up-to-n) (typep 4 'up-to-n)))
+; => (t nil)
+
+(macrolet ((m (()) :empty)) (m ()))
+; => :empty
+
+(macrolet ((m ((a) &optional (b a)) `(list ,a ,b))) (m (1)))
+; => (1 1)
+
+(flet ((nil () 'a)) (nil))
+; => a
+
+(equal (funcall (macro-function 'lambda) '(lambda (x) x) nil) '#'(lambda (x) x))
+; => t
+
+(equal (macroexpand-1 '(lambda (x) x)) '#'(lambda (x) x))
+; => t
+
+(let ((x :dynamic)) (declare (special x))
+  (let ((x :lexical)) ((lambda (&aux (y x)) (declare (special x)) (list y x)))))
+; => (:lexical :dynamic)
+
+(let ((it 'z)) (loop for x in '(a b) when x collect it and collect it))
+; => (a z b z)
+
+(let ((it 'z)) (loop for x in '(nil b) when x collect it else collect it))
+; => (z b)
+
+(defstruct (no-predicate (:type list) (:predicate no-predicate-p)) a)
+; => error error
+
+(defstruct (bad-names (:type (vector double-float)) :named) a)
+; => error error
+
+(subtypep '(vector base-char) 'base-string)
+; => t | t
+
+(subtypep 'base-string '(vector base-char))
+; => t | t
+
+(typep "abc" '(vector base-char))
+; =! t
+
+(subtypep '(vector character) 'string)
+; => t | t
+
+(let ((e '(member a 1 1.5d0 #\b))) (mapcar (lambda (x) (typep x e)) '(a 1 1.5d0 #\b b 2 2.5d0 #\c)))
+; => (t t t t nil nil nil nil)

@@ -136,3 +136,60 @@ two") (list (read-line s) (read-line s) (read-line s nil 'x)))
 
 (let ((x 5)) (print x) (terpri) x)
 ; => 5
+
+(let ((*print-circle* t) (s (copy-seq "a"))) (prin1-to-string (list s s)))
+; => "(#1=\"a\" #1#)"
+
+(let ((*print-circle* t) (s (list 1 2))) (prin1-to-string (list s s (cdr s))))
+; => "(#1=(1 . #2=(2)) #1# #2#)"
+
+(let ((*print-circle* t) (s (vector 1 2))) (setf (aref s 0) s) (prin1-to-string (list s s)))
+; => "(#1=#(#1# 2) #1#)"
+
+(let ((*print-circle* t) (s (list 1 2))) (setf (cddr s) s) (prin1-to-string s))
+; => "#1=(1 2 . #1#)"
+
+(let ((*print-circle* t) (s (list 1 2))) (prin1-to-string (list s (list 1 2))))
+; => "((1 2) (1 2))"
+
+(let ((s (list 1))) (write-to-string (list s s) :circle t))
+; => "(#1=(1) #1#)"
+
+(let ((*print-circle* t)) (prin1-to-string '(a a 1 1 "b" "b" #\c #\c)))
+; => "(a a 1 1 \"b\" \"b\" #\\c #\\c)"
+
+(write 1 :allow-other-keys nil :allow-other-keys t :foo 2)
+; => error program-error
+
+(graphic-char-p (code-char 173))
+; => t
+
+(list (graphic-char-p #\Space) (graphic-char-p #\Newline) (graphic-char-p (code-char 160)))
+; => (t nil t)
+
+(format nil "~<a~:;b~>~w" 1)
+; => error error
+
+(format nil "~<a~;b~>~w" 1)
+; => "ab1"
+
+(read-from-string "#3(a b)")
+; => #(a b b) | 7
+
+(read-from-string "#0()")
+; => #() | 4
+
+(read-from-string "#1(a b)")
+; => error reader-error
+
+(read-from-string "#2()")
+; => error reader-error
+
+(read-from-string "#:a:b")
+; => error reader-error
+
+(read-from-string (string (code-char 8)))
+; => error reader-error
+
+(read-from-string (coerce (list #\a (code-char 127)) 'string))
+; => error reader-error
