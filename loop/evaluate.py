@@ -22,7 +22,6 @@ from sexpgpu.loop.keys import domain
 from sexpgpu.loop.metrics import Accumulator
 from sexpgpu.loop.report import Layout
 from sexpgpu.loop.signals import Requests, interruptible
-from sexpgpu.loop.step import StepState
 from sexpgpu.lowering.backend import Array, Backend, Compiled, Engine
 from sexpgpu.lowering.interp.dtypes import NUMPY
 
@@ -114,7 +113,7 @@ class Pass:
 
     def run(
         self,
-        state: StepState,
+        state: Mapping[str, Any],
         context: Mapping[str, np.ndarray],
         constants: Mapping[str, Array],
         requests: Requests,

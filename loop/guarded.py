@@ -22,6 +22,8 @@ def guarded(graph: Graph) -> Graph:
     applied = builder.input(APPLIED, TensorType((), "bool"))
     builder.inputs.update(graph.inputs)
     kept = {name for name in graph.outputs if name == "p" or name.startswith("state/")}
+    for name in kept - set(graph.inputs):  # a new value that does not depend on the old
+        builder.input(name, graph.outputs[name].type)
     made_as: dict[Value, str] = {}
     for name in sorted(kept):
         made_as.setdefault(graph.outputs[name], name)
@@ -31,7 +33,7 @@ def guarded(graph: Graph) -> Graph:
         shape = new.shape
         if shape not in flags:
             flags[shape] = builder.emit("broadcast", applied, shape=shape, dims=())
-        return builder.emit("select", flags[shape], new, graph.inputs[name])
+        return builder.emit("select", flags[shape], new, builder.inputs[name])
 
     replaced: dict[Value, Value] = {}
     for node in graph.nodes:
@@ -44,7 +46,7 @@ def guarded(graph: Graph) -> Graph:
     for name, value in graph.outputs.items():
         if name in kept and made_as[value] == name:
             outputs[name] = replaced.get(value, value)
-            if value not in replaced and value is not graph.inputs[name]:
+            if value not in replaced and value is not builder.inputs[name]:
                 outputs[name] = chosen(value, name)  # an input of another name
         elif name in kept:
             outputs[name] = chosen(value, name)  # a value that two outputs share

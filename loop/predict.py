@@ -17,9 +17,11 @@ from sexpgpu.lowering.interp.dtypes import NUMPY
 
 
 def predict(
-    document: Document, parameters: Mapping[str, np.ndarray], fields: Mapping[str, Any], device: str
+    document: Document, model: Mapping[str, np.ndarray], fields: Mapping[str, Any], device: str
 ) -> Any:
     """Outputs of `predict` for records given by field, each array [records, …].
+
+    `model`: every `param/PATH` and `buffer/PATH`.
 
     Records are fed in batches of the graph's extent; the last is filled up with copies of the
     last record, whose outputs are dropped. An output whose first axis is not the batch's is the
@@ -54,7 +56,7 @@ def predict(
     extent = next((t.shape[0] for t in wanted.values()), 1)
     if counts == {0}:
         raise failure(codes.E_DATA_004, "predict: there are no records")
-    return _outputs(document, parameters, arrays, next(iter(counts), 0), extent, device)
+    return _outputs(document, model, arrays, next(iter(counts), 0), extent, device)
 
 
 def _records(name: str, given: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -82,7 +84,7 @@ def _records(name: str, given: Any, shape: tuple[int, ...], dtype: np.dtype) -> 
 
 def _outputs(
     document: Document,
-    parameters: Mapping[str, np.ndarray],
+    model: Mapping[str, np.ndarray],
     arrays: Mapping[str, np.ndarray],
     count: int,
     extent: int,
@@ -90,7 +92,7 @@ def _outputs(
 ) -> Any:
     graph = document.graphs["predict"]
     backend = open_backend(device)
-    fixed: dict[str, Any] = {f"param/{p}": a for p, a in parameters.items()}
+    fixed: dict[str, Any] = dict(model)
     fixed["rng/key"] = np.array(domain(document.run.seed, "pred"), np.uint32)
     run = backend.compile(
         lambda engine, tree: engine.call(graph, tree),

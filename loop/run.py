@@ -75,13 +75,15 @@ class RunResult:
     step          steps done
     summary       final and best metrics, totals, wall time (status.json has the same)
     parameters    {path: NumPy array}, as they stand
+    model         what predictions use: `param/PATH` (averaged, where the optimizer averages) and
+                  `buffer/PATH`
     diagnostics   what stopped it, and warnings
     abandoned     a compilation goes on in a thread: leave by `os._exit` once all is written
     """
 
     __slots__ = (
-        "abandoned", "diagnostics", "directory", "exit_status", "parameters", "state", "step",
-        "summary",
+        "abandoned", "diagnostics", "directory", "exit_status", "model", "parameters", "state",
+        "step", "summary",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -91,6 +93,7 @@ class RunResult:
         self.step = 0
         self.summary: Mapping[str, Any] = {}
         self.parameters: dict[str, Any] = {}
+        self.model: dict[str, Any] = {}
         self.diagnostics: list[Diagnostic] = []
         self.abandoned = False
 

@@ -12,6 +12,7 @@ import numpy as np
 from sexpgpu.diagnostics.model import SxError
 from sexpgpu.ir.document import Document
 from sexpgpu.loop import checkpoint, directory, resume, status
+from sexpgpu.loop.averages import model_of
 from sexpgpu.loop.data.loader import TrainingBatches
 from sexpgpu.loop.evaluate import Pass
 from sexpgpu.loop.events import check_mark
@@ -148,6 +149,7 @@ class Session:
             for name, array in tensors.items()
             if name.startswith("param/")
         }
+        self.result.model = model_of(self.document, tensors)
         self.result.state, self.result.step = "finished", before["step"]
         self.result.summary = before.get("summary", {})
         return True
@@ -290,7 +292,13 @@ class Session:
             if trainer is not None:
                 result.step = trainer.step
                 result.abandoned = trainer.abandoned
-                result.parameters = trainer.parameters()
+                tensors = trainer.remaining()
+                result.parameters = {
+                    name.removeprefix("param/"): array
+                    for name, array in tensors.items()
+                    if name.startswith("param/")
+                }
+                result.model = model_of(self.document, tensors) if tensors else {}
             if self._ledger is not None:
                 result.summary = self._summary(trainer)
                 self._ledger.ended(result, self._reason, error)

@@ -7,6 +7,7 @@ from here; this file only joins graphs. The contract of their inputs and outputs
 State of a run, a tree of arrays:
     param    {path: f32 master weights}      buffer   {path: …}
     state    {path: {name: …}}               counter  {name: i64[]}
+    group    {name: i32[] updates of a group of `:every n`, n > 1}
     step     i32[] steps done                updates  i32[] steps not skipped
     bad      i32[] non-finite steps in a row halted   bool[] the guard has stopped the run
 """
@@ -69,6 +70,10 @@ class Step:
             for update in document.updates.values()
         }
         self._active = sorted(group.name for group in document.groups if group.every > 1)
+        self._members = {
+            group.name: [p for p, u in document.updates.items() if u.group == group.name]
+            for group in document.groups
+        }
         self.update_reductions: dict[str, str] = {}
         self.layout = Layout(self._report_types())
 
@@ -85,6 +90,11 @@ class Step:
         report: Arrays = {n: v for n, v in sums.items() if n.startswith(("loss/", "metric/"))}
         report |= {f"metric/{name}/value": value for name, value in extremes.items()}
         report["loss"], report["grad-norm"] = loss, clipped["grad-norm"]
+        report |= {
+            f"optim/{name.removeprefix('grad-norm/')}/grad-norm": value
+            for name, value in clipped.items()
+            if name.startswith("grad-norm/")
+        }
         finite = engine.logical_and(engine.is_finite(loss), engine.is_finite(clipped["grad-norm"]))
         applied = engine.logical_and(finite, engine.logical_not(state["halted"]))
         if self._finite == "ignore":
@@ -199,40 +209,65 @@ class Step:
         """The parameters and states after their updates, which take place where `applied`; what
         updates report goes to `report`."""
         context = {n: v for n, v in shared.items() if n.startswith(("ctx/", "statistic/"))}
-        hyper: dict[str, Arrays] = {}
-        for group in self.document.groups:
-            values: Arrays = {}
-            if group.hyper is not None:
-                values = engine.call(self.document.graphs[group.hyper], context)
-                report |= {f"optim/{group.name}/{name}": v for name, v in values.items()}
-            hyper[group.name] = values
+        if "clipped-norm" in clipped:
+            context["global/grad-norm"] = clipped["clipped-norm"]
         params, states = dict(state["param"]), dict(state["state"])
-        for path, update in self.document.updates.items():
-            inputs: Arrays = {
-                **context,
-                **_under("hyper", hyper[update.group]),
-                **_under("state", state["state"].get(path, {})),
-                "p": state["param"][path],
-                "g": clipped[f"grad/{path}"],
-            }
-            graph = self._update_graphs[update.graph]
-            inputs[APPLIED] = applied
-            if update.group in self._active:
-                inputs[APPLIED] = engine.logical_and(applied, feed["active"][update.group])
-            if "rng/key" in graph.inputs:
-                key = np.array(domain(self.document.run.seed, "opti", path), np.uint32)
-                inputs["rng/key"] = engine.fold_key(key, state["step"])
-                inputs["rng/offset"] = engine.scalar(0, "u32")
-            out = engine.call(graph, inputs)
-            params[path] = out["p"]
-            if update.states:
-                states[path] = {s.name: out[f"state/{s.name}"] for s in update.states}
-            report |= {
-                f"metric/optim/{path}/{name.removeprefix('metric/')}": value
-                for name, value in out.items()
-                if name.startswith("metric/")
-            }
-        return {"param": params, "state": states}
+        counts = dict(state["group"])
+        for group in self.document.groups:
+            given, due = dict(context), applied
+            if group.name in self._active:
+                # what a group has seen so far is its own count, not that of the steps
+                count = counts[group.name]
+                if "ctx/updates" in given:
+                    given["ctx/updates"] = count
+                due = engine.logical_and(applied, feed["active"][group.name])
+                more = engine.add(count, engine.scalar(1, "i32"))
+                counts[group.name] = engine.select(due, more, count)
+            if group.hyper is not None:
+                values = engine.call(self.document.graphs[group.hyper], given)
+                report |= {f"optim/{group.name}/{name}": v for name, v in values.items()}
+                given |= _under("hyper", values)
+            given |= self._sums(engine, group.name, state, clipped, given)
+            for path in self._members[group.name]:
+                update = self.document.updates[path]
+                inputs = given | self._own(engine, path, state, clipped)
+                inputs[APPLIED] = due
+                out = engine.call(self._update_graphs[update.graph], inputs)
+                params[path] = out["p"]
+                if update.states:
+                    states[path] = {s.name: out[f"state/{s.name}"] for s in update.states}
+                report |= {
+                    f"metric/optim/{path}/{name.removeprefix('metric/')}": value
+                    for name, value in out.items()
+                    if name.startswith("metric/")
+                }
+        return {"param": params, "state": states, "group": counts}
+
+    def _own(self, engine: Engine, path: str, state: StepState, clipped: Arrays) -> Arrays:
+        """The inputs of an update that are the parameter's own."""
+        inputs = _under("state", state["state"].get(path, {}))
+        inputs["p"], inputs["g"] = state["param"][path], clipped[f"grad/{path}"]
+        if "rng/key" in self.document.graphs[self.document.updates[path].graph].inputs:
+            key = np.array(domain(self.document.run.seed, "opti", path), np.uint32)
+            inputs["rng/key"] = engine.fold_key(key, state["step"])
+            inputs["rng/offset"] = engine.scalar(0, "u32")
+        return inputs
+
+    def _sums(
+        self, engine: Engine, group: str, state: StepState, clipped: Arrays, given: Arrays
+    ) -> Arrays:
+        """`global/K`: what the updates of a group sum over its parameters; a later sum may read
+        the ones before it."""
+        members = self._members[group]
+        sums: Arrays = {}
+        for k in range(len(self.document.updates[members[0]].sums) if members else 0):
+            total = engine.scalar(0.0, "f32")
+            for path in members:
+                graph = self.document.graphs[self.document.updates[path].sums[k]]
+                inputs = given | sums | self._own(engine, path, state, clipped)
+                total = engine.add(total, engine.call(graph, inputs)["part"])
+            sums[f"global/{k}"] = total
+        return sums
 
     def _guard(
         self, engine: Engine, state: StepState, moved: StepState, finite: Array, applied: Array
@@ -261,6 +296,7 @@ class Step:
         return {
             "param": moved["param"],
             "state": moved["state"],
+            "group": moved["group"],
             "buffer": engine.select(applied, moved["buffer"], state["buffer"]),
             "counter": engine.select(applied, moved["counter"], state["counter"]),
             "step": engine.select(counted, engine.add(state["step"], one), state["step"]),
@@ -290,6 +326,11 @@ class Step:
         }
         types |= dict.fromkeys(("loss", "grad-norm"), SCALAR_F32)
         types |= {name: TensorType((), "bool") for name in ("finite", "halted")}
+        types |= {
+            f"optim/{name.removeprefix('grad-norm/')}/grad-norm": SCALAR_F32
+            for name in self.clip.outputs
+            if name.startswith("grad-norm/")
+        }
         for group in self.document.groups:
             if group.hyper is not None:
                 graph = self.document.graphs[group.hyper]
@@ -313,7 +354,8 @@ class Step:
 
 def context_types(document: Document, train: Graph) -> dict[str, TensorType]:
     """The ctx keys that a training step's graphs read, with their types."""
-    graphs = [train, *(document.graphs[u.graph] for u in document.updates.values())]
+    named = [name for u in document.updates.values() for name in (u.graph, *u.sums)]
+    graphs = [train, *(document.graphs[name] for name in named)]
     graphs += [document.graphs[g.hyper] for g in document.groups if g.hyper is not None]
     return {
         name.removeprefix("ctx/"): value.type

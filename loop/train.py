@@ -19,6 +19,7 @@ from sexpgpu.diagnostics.codes.run import W_RUN_031
 from sexpgpu.diagnostics.codes.system import E_CKPT_007
 from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.ir.document import Document
+from sexpgpu.loop.averages import Averages
 from sexpgpu.loop.best import Best
 from sexpgpu.loop.checkpoint import Checkpointer, Saved
 from sexpgpu.loop.context import StepContext
@@ -90,6 +91,7 @@ class Trainer:
             parts.document.run.seed,
             context_types(parts.document, parts.step.train),
         )
+        self.averages = Averages(parts.document, parts.backend)
         self._compiled: dict[int, Compiled] = {}
         self._unread: deque[tuple[int, int, Any]] = deque()
         self._saved_at: int | None = None
@@ -281,7 +283,8 @@ class Trainer:
         context = StepContext(
             parts.batches, parts.schedule.steps, parts.document.run.seed, one.context_keys()
         )
-        metrics = one.run(self.state, context.values(self.step), self.constants, parts.requests)
+        seen = self.averages.seen(self.state, one.evaluation.weights)
+        metrics = one.run(seen, context.values(self.step), self.constants, parts.requests)
         seconds = time.perf_counter() - began
         compiling = min(one.compile_seconds - compiled_before, seconds)
         parts.recorder.clock.add("compile", compiling)
@@ -374,13 +377,26 @@ class Trainer:
         """Seconds that the run has taken so far, in all its processes."""
         return self.wall_before + time.monotonic() - self._began
 
-    def parameters(self) -> dict[str, np.ndarray]:
-        """The parameters as they stand; none when a failed step took them with it."""
+    def remaining(self) -> dict[str, np.ndarray]:
+        """The tensors as they stand, of the model and of averages; none when a failed step took
+        them with it."""
+        averaged = {p for p, u in self.parts.document.updates.items() if u.average is not None}
+        parts = {
+            **{name: self.state[name] for name in ("param", "buffer")},
+            "state": {p: states for p, states in self.state["state"].items() if p in averaged},
+        }
         try:
-            host = self.parts.backend.get(self.state["param"])
+            host = self.parts.backend.get(parts)
         except RuntimeError:
             return {}
-        return {path: np.array(array) for path, array in host.items()}
+        found = {
+            f"{part}/{path}": np.array(array)
+            for part in ("param", "buffer")
+            for path, array in host[part].items()
+        }
+        for path, states in host["state"].items():
+            found |= {f"state/{path}#{name}": np.array(a) for name, a in states.items()}
+        return found
 
     def _counters(self) -> dict[str, int]:
         return {n: int(v) for n, v in self.parts.backend.get(self.state["counter"]).items()}

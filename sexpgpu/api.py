@@ -143,7 +143,9 @@ class Experiment:
             ir_text=document_text(self.document),
             ir_hash=document_hash(self.document),
         )
-        run = Run(result.directory, result.state, result.parameters, self.document, device)
+        run = Run(
+            result.directory, result.state, result.parameters, result.model, self.document, device
+        )
         if result.exit_status not in (0, 75):
             raise RunError(run, result.diagnostics)
         return run
@@ -175,12 +177,14 @@ class Run:
         directory: str | None,
         state: str,
         parameters: Mapping[str, np.ndarray],
+        model: Mapping[str, np.ndarray],
         document: Document,
         device: str,
     ) -> None:
         self.directory = directory
         self.state = state
         self.parameters = dict(parameters)
+        self._model = model
         self._document = document
         self._device = device
         self.events = _events(directory)
@@ -203,12 +207,13 @@ class Run:
 
     def predict(self, **fields: Any) -> Any:
         """The contract function `predict` (default: the model on prepare's first value) on
-        records: each keyword is a field of the training loader, an array [records, …]. Gives an
-        array [records, …], or a tuple of them. RunError for records that do not fit."""
+        records, with averaged parameters where the optimizer averages: each keyword is a field of
+        the training loader, an array [records, …]. Gives an array [records, …], or a tuple of
+        them. RunError for records that do not fit."""
         from sexpgpu.loop.predict import predict
 
         try:
-            return predict(self._document, self.parameters, fields, self._device)
+            return predict(self._document, self._model, fields, self._device)
         except SxError as error:
             raise RunError(self, error.diagnostics) from None
 

@@ -16,9 +16,9 @@ from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.callbacks import call_given
 from sexpgpu.forms.groups import selector_test
 from sexpgpu.forms.models import Parameter, Tree
-from sexpgpu.forms.optimizers import GroupForm, Optimizer, run_body
+from sexpgpu.forms.optimizers import Body, GroupForm, Optimizer, run_body
 from sexpgpu.ir.document import Group, Metric, State, Update
-from sexpgpu.ir.graph import Graph, Value
+from sexpgpu.ir.graph import Builder, Graph, Value
 from sexpgpu.ir.paths import glob_matches
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lisp.printer import prin1_text as print_value
@@ -56,30 +56,37 @@ class Assignment:
                 owners[path] = form.name
                 if form.optimizer is not None:
                     self.members[path] = form.name
-            self._add(form.name, form.optimizer)
+            self._add(form.name, form.optimizer, form.every, form.clip_norm)
         for path in left:
             self.members[path] = DEFAULT
         if left:
             self._add(DEFAULT, optimizer)
         self.warnings += rate_doubts(self.optimizers.values())
 
-    def _add(self, name: str, optimizer: Optimizer | None) -> None:
+    def _add(
+        self,
+        name: str,
+        optimizer: Optimizer | None,
+        every: int = 1,
+        clip_norm: float | None = None,
+    ) -> None:
         constants: dict[str, Any] = {}
         schedules: list[str] = []
         if optimizer is not None:
             self.optimizers[name] = optimizer
             schedules = list(optimizer.schedules())
-            constants = {n: _constant(v) for n, v in optimizer.values.items() if n not in schedules}
+            given = optimizer.flat()
+            constants = {n: _constant(v) for n, v in given.items() if n not in schedules}
         self.groups.append(
             Group(
                 name=name,
-                optimizer=optimizer.kind if optimizer is not None else "",
+                optimizer=optimizer.title() if optimizer is not None else "",
                 hyper=f"hyper/{name}" if schedules else None,
                 constants=constants,
                 schedules=schedules,
                 frozen=optimizer is None,
-                every=1,
-                clip_norm=None,
+                every=every,
+                clip_norm=clip_norm,
             )
         )
 
@@ -159,7 +166,7 @@ class Updates:
     """Traces the update of every parameter; parameters that differ in nothing the body asked
     about share one graph."""
 
-    __slots__ = ("_made", "inits", "metrics", "store", "updates")
+    __slots__ = ("_made", "_sums", "inits", "metrics", "store", "updates")
 
     def __init__(self, store: GraphStore, inits: Initializers) -> None:
         self.store = store
@@ -167,6 +174,7 @@ class Updates:
         self.updates: dict[str, Update] = {}
         self.metrics: dict[str, list[Metric]] = {}
         self._made: dict[Any, Update] = {}
+        self._sums: dict[str, tuple[str, int]] = {}  # group -> its first parameter, its sums
 
     def add(self, parameter: Parameter, group: str, optimizer: Optimizer) -> None:
         path = parameter.path or ""
@@ -177,6 +185,19 @@ class Updates:
             if general:
                 self._made[key] = made
         self.updates[path] = made
+        first, sums = self._sums.setdefault(group, (path, len(made.sums)))
+        if sums != len(made.sums):
+            labels, notes = located(optimizer.origin)
+            raise SxError(
+                Diagnostic(
+                    codes.E_OPT_006,
+                    f"{optimizer.kind} calls global-sum {sums} times for {first} and "
+                    f"{len(made.sums)} times for {path}",
+                    labels,
+                    notes,
+                    "call it for every parameter of the group, with 0 for those that add nothing",
+                )
+            )
 
     def _trace(self, parameter: Parameter, group: str, optimizer: Optimizer) -> tuple[Update, bool]:
         trace = Trace("update", "update", context=STEP)
@@ -188,6 +209,9 @@ class Updates:
         metrics = report_metrics(trace, self.store, outputs)
         graph = self.store.shared("update", closed(trace.finish(outputs)))
         self.metrics[graph] = metrics
+        sums = [
+            self.store.shared("sum", closed(trace.finish({"part": part}))) for part in body.sums
+        ]
         states = [
             State(
                 name=name,
@@ -199,30 +223,86 @@ class Updates:
             )
             for name, cell in body.states.items()
         ]
-        return Update(graph=graph, group=group, states=states), not body.asked
+        average = self._average(trace, body, optimizer)
+        update = Update(average=average, graph=graph, group=group, states=states, sums=sums)
+        return update, not body.asked
+
+    def _average(self, trace: Trace, body: Body, optimizer: Optimizer) -> str | None:
+        """The name of the graph of evaluation-parameter, which sees `p` and the states only."""
+        with tracing(trace):
+            p = Tensor(trace.input("p", TensorType(body.parameter.shape, "f32")), trace,
+                       optimizer.origin)  # fmt: skip
+            average = body.averaged(p)
+        if average is None:
+            return None
+        graph = closed(trace.finish({"p": average.value}))
+        other = [n for n in graph.inputs if n != "p" and not n.startswith("state/")]
+        if other:
+            function = body.average
+            at = function.origin if function is not None else None
+            labels, notes = located(optimizer.origin if at is None else Origin(at))
+            raise SxError(
+                Diagnostic(
+                    codes.E_OPT_006,
+                    f"evaluation-parameter of {optimizer.kind} needs {other[0]}, which an "
+                    "evaluation does not have",
+                    labels,
+                    notes,
+                    "use states and numbers only; a scheduled value can be kept in a state",
+                )
+            )
+        return self.store.shared("average", graph)
 
 
-def clip_graph(shapes: dict[str, tuple[int, ...]], limit: float | None) -> Graph:
-    """`clip`: the global L2 norm of all gradients, f32, and the gradients scaled so that it is at
-    most `limit`; unchanged where it is below, or where there is no limit."""
+def clip_graph(
+    shapes: dict[str, tuple[int, ...]],
+    limit: float | None,
+    groups: dict[str, tuple[float, list[str]]],
+) -> Graph:
+    """`clip`: all gradients, scaled so that their global L2 norm is at most `limit` (None: as they
+    are), then those of each of `groups` (name -> limit, paths) by the norm of the group.
+
+    Outputs besides: `grad-norm`, the norm of all before; `clipped-norm`, after; `grad-norm/GROUP`,
+    a group's before it is clipped by its own. f32."""
     b = new_builder()
-    grads = {f"grad/{path}": b.input(f"grad/{path}", TensorType(shape, "f32"))
-             for path, shape in shapes.items()}  # fmt: skip
+    grads = {
+        path: b.input(f"grad/{path}", TensorType(shape, "f32")) for path, shape in shapes.items()
+    }
+    norm = _norm(b, list(grads.values()))
+    outputs: dict[str, Value] = {"grad-norm": norm, "clipped-norm": norm}
+    if limit is not None:
+        outputs["clipped-norm"] = _scale_to(b, grads, list(grads), norm, limit)
+    for name, (bound, paths) in groups.items():
+        before = _norm(b, [grads[path] for path in paths])
+        outputs[f"grad-norm/{name}"] = before
+        _scale_to(b, grads, paths, before, bound)
+    if groups:
+        outputs["clipped-norm"] = _norm(b, list(grads.values()))
+    return b.finish("clip", {f"grad/{path}": g for path, g in grads.items()} | outputs)
+
+
+def _norm(b: Builder, tensors: list[Value]) -> Value:
+    """The L2 norm of tensors together."""
     total: Value | None = None
-    for g in grads.values():
+    for g in tensors:
         axes = tuple(range(len(g.shape)))
         part = dot(b, g, g, (axes, axes)) if axes else b.emit("mul", g, g)
         total = part if total is None else b.emit("add", total, part)
     if total is None:
         total = b.emit("full", shape=(), value=0.0, dtype="f32", batch=None)
-    norm = b.emit("sqrt", total)
-    outputs: dict[str, Value] = dict(grads)
-    if limit is not None:
-        bound = b.emit("full", shape=(), value=float(limit), dtype="f32", batch=None)
-        one = b.emit("full", shape=(), value=1.0, dtype="f32", batch=None)
-        scale = b.emit("select", b.emit("lt", norm, bound), one, b.emit("div", bound, norm))
-        for name, g in grads.items():
-            wide = b.emit("broadcast", scale, shape=g.shape, dims=()) if g.shape else scale
-            outputs[name] = b.emit("mul", g, wide)
-    outputs["grad-norm"] = norm
-    return b.finish("clip", outputs)
+    return b.emit("sqrt", total)
+
+
+def _scale_to(
+    b: Builder, grads: dict[str, Value], paths: list[str], norm: Value, limit: float
+) -> Value:
+    """Scale the gradients of these paths, whose norm is `norm`, where it is above the limit; gives
+    their norm after."""
+    bound = b.emit("full", shape=(), value=float(limit), dtype="f32", batch=None)
+    one = b.emit("full", shape=(), value=1.0, dtype="f32", batch=None)
+    scale = b.emit("select", b.emit("lt", norm, bound), one, b.emit("div", bound, norm))
+    for path in paths:
+        g = grads[path]
+        wide = b.emit("broadcast", scale, shape=g.shape, dims=()) if g.shape else scale
+        grads[path] = b.emit("mul", g, wide)
+    return b.emit("mul", norm, scale)

@@ -18,7 +18,7 @@ from sexpgpu.forms.experiment import Experiment
 from sexpgpu.forms.models import Model, Tree
 from sexpgpu.forms.runs import RunForm
 from sexpgpu.ir import document as ir
-from sexpgpu.ir.graph import OpError
+from sexpgpu.ir.graph import Graph, OpError
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lisp.errors import LimitError, LispError
 from sexpgpu.lisp.values import Function
@@ -158,7 +158,7 @@ class Assembly:
             if graph is not None:
                 store.add(graph)
         updates = self._updates(tree, assignment, store, inits)
-        store.add(clip_graph({p.path or "": p.shape for p in trained}, run.run.clip_norm))
+        store.add(self._clip_graph(trained, run.run.clip_norm, assignment))
         self._warn_unused(run)
         if self.failed:
             return
@@ -237,6 +237,17 @@ class Assembly:
             if len(self.diagnostics) > before:
                 broken.add(group_name)
         return updates
+
+    def _clip_graph(self, trained: list[Any], limit: float | None, assignment: Assignment) -> Graph:
+        clipped = {
+            group.name: (
+                group.clip_norm,
+                [path for path, name in assignment.members.items() if name == group.name],
+            )
+            for group in assignment.groups
+            if group.clip_norm is not None and not group.frozen
+        }
+        return clip_graph({p.path or "": p.shape for p in trained}, limit, clipped)
 
     def _evaluations(
         self,
@@ -318,6 +329,7 @@ class Assembly:
             graph=graph(f"eval/{form.name}", stage.batch),
             rest=graph(f"eval/{form.name}/rest", rest) if rest else None,
             rest_batch=rest,
+            weights=form.weights,
         )
 
     def _check_followed(

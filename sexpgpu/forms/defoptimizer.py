@@ -8,7 +8,7 @@ from typing import Any
 
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.forms.host import CELL_VALUE
-from sexpgpu.forms.optimizers import Optimizer, StateCell, body
+from sexpgpu.forms.optimizers import Body, Optimizer, StateCell, body
 from sexpgpu.forms.parse import (
     IF,
     LAMBDA,
@@ -25,7 +25,7 @@ from sexpgpu.forms.parse import (
     shape_of,
     value_form,
 )
-from sexpgpu.ir.types import DTYPES, TensorType
+from sexpgpu.ir.types import DTYPES, FLOATS, SCALAR_F32, TensorType
 from sexpgpu.lisp.hostforms import Context, host_macro, quoted
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.registry import builtin
@@ -43,7 +43,7 @@ from sexpgpu.lisp.values import (
     lisp_list,
     python_list,
 )
-from sexpgpu.trace.tensor import Tensor
+from sexpgpu.trace.tensor import Tensor, TensorSource, resolve, wrap
 
 DEFUN = CL.own("defun")
 SYMBOL_MACROLET = CL.own("symbol-macrolet")
@@ -57,9 +57,10 @@ def defoptimizer(form: Any, context: Context) -> Any:
     """Define a constructor of optimizers: an ordinary function that returns an optimizer.
 
     The whole body is evaluated once for each parameter. Clauses: (defstate name shape &key init
-    dtype when), and forms run for their effect or binding nothing. `optimizer-update` comes last:
-    its body gets the parameter P and its gradient G, both f32, and returns the new parameter; it
-    sets states with setf. A hyperparameter whose default is a number may be given as a schedule, a
+    dtype when), (evaluation-parameter (p) form) for the parameter that evaluation uses in place of
+    P, and forms run for their effect or binding nothing. `optimizer-update` comes last: its body
+    gets the parameter P and its gradient G, both f32, and returns the new parameter; it sets
+    states with setf. A hyperparameter whose default is a number may be given as a schedule, a
     function of the step."""
     rest = form.cdr
     if not isinstance(rest, Cons) or not is_name(rest.car) or not isinstance(rest.cdr, Cons):
@@ -137,6 +138,13 @@ def _clauses(at: Any, kind: str, context: Context) -> Any:
         if not isinstance(clause.cdr, Cons):
             raise context.error(codes.E_OPT_001, "optimizer-update: (p g) was expected", at=clause)
         return call(_set_update, placed(Cons(LAMBDA, clause.cdr), clause))
+    if head == "evaluation-parameter":
+        if not isinstance(clause.cdr, Cons):
+            raise context.error(
+                codes.E_OPT_001, "evaluation-parameter: (p) was expected", at=clause
+            )
+        made = call(_set_average, placed(Cons(LAMBDA, clause.cdr), clause))
+        return lisp_list([PROGN, made, _clauses(at.cdr, kind, context)])
     if head == "defstate":
         return _state_clause(clause, context, lambda: _clauses(at.cdr, kind, context))
     return lisp_list([PROGN, clause, _clauses(at.cdr, kind, context)])
@@ -187,7 +195,7 @@ def _make(
     given = dict(zip(names, python_list(values) if values is not NIL else [], strict=True))
     made = Optimizer(kind, given, schedulable, run, current_origin())
     made.check()
-    return made
+    return made.lifted()
 
 
 def _set_update(update: Function) -> Any:
@@ -196,18 +204,25 @@ def _set_update(update: Function) -> Any:
     return NIL
 
 
+def _set_average(function: Function) -> Any:
+    function.name = "evaluation-parameter"
+    body("evaluation-parameter").average = function
+    return NIL
+
+
 def _make_state(name: str, shape: Any, dtype: Any, init: Any) -> StateCell:
     at = body("defstate")
     what = f"defstate {name}"
     if dtype is not NIL and not (is_keyword(dtype) and dtype.name in DTYPES):
         raise here(codes.E_OPT_001, f"{what}: a dtype was expected, not {print_value(dtype)}")
-    if name in at.states:
+    full = at.prefix + name
+    if full in at.states:
         raise here(codes.E_OPT_001, f"{what}: the optimizer has two states of that name")
     type = TensorType(shape_of(shape, what), "f32" if dtype is NIL else dtype.name)
     origin = current_origin()
-    value = Tensor(at.trace.input(f"state/{name}", type), at.trace, origin)
-    cell = StateCell(name, type.shape, type.dtype, None if init is NIL else init, value, origin)
-    at.states[name] = cell
+    value = Tensor(at.trace.input(f"state/{full}", type), at.trace, origin)
+    cell = StateCell(full, type.shape, type.dtype, None if init is NIL else init, value, origin)
+    at.states[full] = cell
     return cell
 
 
@@ -226,17 +241,61 @@ def param_rank() -> Any:
 @builtin("param-path", "()", layer=TENSOR, chapter="optimizers")
 def param_path() -> Any:
     """In an optimizer's body: the path of the parameter at hand, a string."""
-    at = body("param-path")
-    at.asked = True
-    return String(at.parameter.path or "")
+    return String(body("param-path").ask().path or "")
 
 
 @builtin("param-tags", "()", layer=TENSOR, chapter="optimizers")
 def param_tags() -> Any:
     """In an optimizer's body: the tags of the parameter at hand, a list of keywords."""
-    at = body("param-tags")
-    at.asked = True
-    return lisp_list([keyword(tag) for tag in at.parameter.tags])
+    return lisp_list([keyword(tag) for tag in body("param-tags").ask().tags])
+
+
+@builtin("update", "(optimizer p g)", layer=TENSOR, chapter="optimizers")
+def update(optimizer: Any, p: Any, g: Any) -> Any:
+    """In an optimizer-update: the parameter P after an update of another OPTIMIZER by the gradient
+    G. Its states live under the name of the hyperparameter that holds it, as in `inner/m`."""
+    at = body("update", updating=True)
+    if not isinstance(optimizer, Optimizer):
+        raise here(
+            codes.E_OPT_001, f"update: an optimizer was expected, not {print_value(optimizer)}"
+        )
+    type = TensorType(at.parameter.shape, "f32")
+    given: list[Tensor] = []
+    for name, value in (("parameter", p), ("gradient", g)):
+        made = resolve(value) if isinstance(value, Tensor | TensorSource) else None
+        if made is None or not made.type.same_value(type):
+            shown = str(made.type) if made is not None else print_value(value)
+            raise here(codes.E_OPT_002, f"update: the {name} is {shown}, not {type}")
+        given.append(made)
+    inner = Body(at.trace, at.parameter, optimizer, at)
+    inner.evaluate()
+    return inner.apply(*given)
+
+
+@builtin("global-sum", "(x)", layer=TENSOR, chapter="optimizers")
+def global_sum(x: Any) -> Any:
+    """In an optimizer-update: the scalar X summed over all parameters of the group, f32."""
+    at = body("global-sum", updating=True)
+    made = resolve(x) if isinstance(x, Tensor | TensorSource) else None
+    if made is None or made.type.shape or made.type.dtype not in FLOATS:
+        shown = str(made.type) if made is not None else print_value(x)
+        raise here(
+            codes.E_OPT_002, f"global-sum takes a scalar float tensor, not {shown}",
+            "reduce it first: (global-sum (sum x))",
+        )  # fmt: skip
+    trace = at.trace
+    trace.locate()
+    part = made.value
+    at.sums.append(part if part.dtype == "f32" else trace.emit("cast", part, dtype="f32"))
+    return wrap(trace.input(f"global/{len(at.sums) - 1}", SCALAR_F32))
+
+
+@builtin("global-grad-norm", "()", layer=TENSOR, chapter="optimizers")
+def global_grad_norm() -> Any:
+    """In an optimizer-update: the L2 norm of all gradients together, after clipping, f32."""
+    at = body("global-grad-norm", updating=True)
+    at.trace.locate()
+    return wrap(at.trace.input("global/grad-norm", SCALAR_F32))
 
 
 # (defstate v (param-shape)): in a shape position the list holds the variable param-shape, whose

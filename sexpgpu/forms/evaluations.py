@@ -6,14 +6,14 @@ from typing import Any
 
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.forms.experiment import current
-from sexpgpu.forms.parse import at_place, call, is_name, keyword_forms, value_form
+from sexpgpu.forms.parse import at_place, call, is_keyword, is_name, keyword_forms, value_form
 from sexpgpu.lisp.hostforms import Context, host_macro, quoted
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.spans import car_span, span_of
-from sexpgpu.lisp.values import NIL, TENSOR, Cons, Foreign, Function, Symbol, T
+from sexpgpu.lisp.values import NIL, TENSOR, Cons, Foreign, Function, Symbol, T, keyword
 from sexpgpu.source import Span
 
-KEYS = ("loader", "every", "batches", "at-start", "at-end", "prepare", "evaluate")
+KEYS = ("loader", "every", "batches", "at-start", "at-end", "prepare", "evaluate", "weights")
 
 
 class EvaluationForm:
@@ -21,7 +21,7 @@ class EvaluationForm:
 
     __slots__ = (
         "at_end", "at_start", "batches", "evaluate", "every", "loader", "loader_span", "name",
-        "prepare", "span",
+        "prepare", "span", "weights",
     )  # fmt: skip
 
     def __init__(self, name: str, loader: str, span: Span | None, loader_span: Span | None) -> None:
@@ -35,11 +35,12 @@ class EvaluationForm:
         self.at_end = True
         self.prepare: Function | None = None
         self.evaluate: Function | None = None
+        self.weights = "averaged"
 
 
 @host_macro(
     "defeval",
-    "(name &key loader every batches at-start at-end prepare evaluate)",
+    "(name &key loader every batches at-start at-end prepare evaluate weights)",
     layer=TENSOR,
     top_level=True,
 )
@@ -50,7 +51,9 @@ def defeval(form: Any, context: Context) -> Any:
     :every     steps between passes; nil (default): only at the end
     :batches   at most so many batches; nil: all
     :at-start, :at-end   run before the first step; after the last (default t)
-    :prepare, :evaluate  functions to use instead of the file's eval-prepare and evaluate"""
+    :prepare, :evaluate  functions to use instead of the file's eval-prepare and evaluate
+    :weights   :averaged (default): the parameters that the optimizer averages (optim:ema,
+               schedule-free), where it does; :raw: those that it trains"""
     if not isinstance(form.cdr, Cons) or not is_name(form.cdr.car):
         raise context.error(
             codes.E_RUN_005, "defeval: a name was expected", fix="write (defeval name :loader …)"
@@ -65,7 +68,8 @@ def defeval(form: Any, context: Context) -> Any:
     loader, loader_at = keys["loader"]
     forms: list[Any] = []
     for key, default in (("every", NIL), ("batches", NIL), ("at-start", NIL), ("at-end", T),
-                         ("prepare", NIL), ("evaluate", NIL)):  # fmt: skip
+                         ("prepare", NIL), ("evaluate", NIL),
+                         ("weights", keyword("averaged"))):  # fmt: skip
         given, where = keys.get(key, (default, None))
         forms.extend((value_form(given, where), quoted(where)))
     return call(
@@ -77,6 +81,7 @@ def _declare(
     name: str, place: Span | None, loader: str, loader_at: Span | None,
     every: Any, every_at: Any, batches: Any, batches_at: Any, at_start: Any, _start_at: Any,
     at_end: Any, _end_at: Any, prepare: Any, prepare_at: Any, evaluate: Any, evaluate_at: Any,
+    weights: Any, weights_at: Any,
 ) -> Any:  # fmt: skip
     experiment = current()
     experiment.declare("pass", name, place)
@@ -91,6 +96,13 @@ def _declare(
                     where or place,
                 )
             setattr(made, attribute, int(value))
+    if not is_keyword(weights) or weights.name not in ("averaged", "raw"):
+        raise at_place(
+            codes.E_RUN_006,
+            f"defeval {name}: :weights is :averaged or :raw, not {print_value(weights)}",
+            weights_at or place,
+        )
+    made.weights = weights.name
     made.at_start, made.at_end = at_start is not NIL, at_end is not NIL
     for attribute, value, where in (
         ("prepare", prepare, prepare_at),

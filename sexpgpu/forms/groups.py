@@ -43,6 +43,7 @@ from sexpgpu.lisp.values import (
 )
 
 Test = Callable[[Parameter], bool]
+OPTIONS = ("frozen", "optimizer", "every", "clip-norm")
 BASE = Symbol("base")  # in expansions: the optimizer that the groups are exceptions of
 
 
@@ -51,7 +52,8 @@ def optimizer_groups(form: Any, context: Context) -> Any:
     """An optimizer with exceptions for some parameters; the first group that matches wins.
 
     (group name selector :key value…) gives the matching parameters other hyperparameters of the
-    base, or `:optimizer o`; `:frozen t` trains them not at all. Selectors: path globs ("**/b"; *
+    base, or `:optimizer o`; `:frozen t` trains them not at all, `:every n` at every n-th step, and
+    `:clip-norm x` clips their gradients by the norm of the group. Selectors: path globs ("**/b"; *
     is one segment, ** any), (rank n…), (dtype :f32…), (tag :t…), (size > n), (and …), (or …),
     (not …), #'f or (lambda (p) …) of a property list with :path :shape :rank :dtype :size
     :tags."""
@@ -230,20 +232,36 @@ def _group(base: Optimizer, name: str, selector: Any, keys: Any) -> GroupForm:
     items = python_list(keys)
     options = {k.name: v for k, v in zip(items[::2], items[1::2], strict=True)}
     frozen = options.pop("frozen", NIL) is not NIL
+    every = options.pop("every", NIL)
+    if every is not NIL and (not isinstance(every, int) or every < 1):
+        raise here(
+            codes.E_OPT_003,
+            f"group {name}: :every takes a positive integer, not {print_value(every)}",
+        )
+    clip = options.pop("clip-norm", NIL)
+    if clip is not NIL and (not isinstance(clip, int | float) or not clip > 0):
+        raise here(
+            codes.E_OPT_003,
+            f"group {name}: :clip-norm takes a positive number, not {print_value(clip)}",
+        )
     chosen = options.pop("optimizer", base)
     if not isinstance(chosen, Optimizer):
         raise here(
             codes.E_OPT_003,
             f"group {name}: :optimizer takes an optimizer, not {print_value(chosen)}",
         )
-    changed = chosen.with_values(options, also=("frozen", "optimizer"))
-    return GroupForm(name, selector, None if frozen else changed, frozen, current_origin())
+    changed = chosen.with_values(options, also=OPTIONS)
+    return GroupForm(
+        name, selector, None if frozen else changed, frozen, current_origin(),
+        1 if every is NIL else every, None if clip is NIL else float(clip),
+    )  # fmt: skip
 
 
 def _groups(base: Optimizer, *groups: GroupForm) -> Optimizer:
     made = base.with_values({})
+    groups += base.exceptions
     for at, group in enumerate(groups):
         if group.name == "default" or any(group.name == other.name for other in groups[:at]):
             raise here(codes.E_OPT_003, f"two groups are called {group.name}")
-    made.exceptions = tuple(groups)
+    made.exceptions = groups
     return made

@@ -133,12 +133,20 @@ class State(Record):
 
 
 class Update(Record):
-    """How one parameter is updated: graph `update/ID`, its states, its group."""
+    """How one parameter is updated: graph `update/ID`, its states, its group.
 
-    __slots__ = ("graph", "group", "states")
+    average  names a graph `average/ID` of `p` and `state/…` that gives, as `p`, the parameter that
+             evaluations use; None: the parameter itself
+    sums     graphs `sum/ID`, one for each `global/K` that the update reads: their `part`, summed
+             over the group's parameters, is its value
+    """
+
+    __slots__ = ("average", "graph", "group", "states", "sums")
+    average: str | None
     graph: str
     group: str
     states: list[State]
+    sums: list[str]
 
 
 class Group(Record):
@@ -167,10 +175,12 @@ class Group(Record):
 
 class Evaluation(Record):
     """An evaluation pass. `graph` takes whole batches, `rest` the remainder (None: there is none,
-    or the count is not known before the run); `rest_batch` is the remainder's extent."""
+    or the count is not known before the run); `rest_batch` is the remainder's extent; `weights`
+    says whether it sees the averaged parameters, where the optimizer keeps them, or the raw."""
 
     __slots__ = (
         "at_end", "at_start", "batches", "every", "graph", "loader", "name", "rest", "rest_batch",
+        "weights",
     )  # fmt: skip
     name: str
     loader: str
@@ -181,6 +191,7 @@ class Evaluation(Record):
     graph: str
     rest: str | None
     rest_batch: int
+    weights: str  # "averaged" | "raw"
 
 
 class Metric(Record):

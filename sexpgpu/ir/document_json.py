@@ -6,7 +6,7 @@ the parts, every graph's types. Given the ops' inference, so that this package n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sexpgpu.diagnostics.codes.tensor import E_IR_001, E_IR_003, E_IR_004
@@ -332,10 +332,7 @@ def check_references(document: Document) -> None:
     for path, update in document.updates.items():
         if path not in paths or update.group not in groups:
             refuse(E_IR_004, f"updates/{path}: no such parameter, or no such group")
-        takes = {"p", "g", *(f"state/{state.name}" for state in update.states)}
-        for name in graph(update.graph, f"updates/{path}").inputs:
-            if name not in takes and not name.startswith(("hyper/", "ctx/", "rng/")):
-                refuse(E_IR_004, f"updates/{path}: nothing gives the input {name!r}")
+        _check_update(path, update, graph)
         new = output(update.graph, "p", f"updates/{path}")
         if new.type.shape != paths[path].shape:
             refuse(E_IR_004, f"updates/{path}: the new parameter is {new.type}")
@@ -369,6 +366,26 @@ def check_references(document: Document) -> None:
             output(name, f"metric/{metric.name}/weight", "metrics")
             if metric.finish is not None:
                 output(metric.finish, "value", f"the metric {metric.name}")
+
+
+def _check_update(path: str, update: ir.Update, graph: Callable[[str | None, str], Graph]) -> None:
+    """The graphs of an update take nothing that the loop could not give them."""
+    where = f"updates/{path}"
+    states = [f"state/{state.name}" for state in update.states]
+    sums = [f"global/{k}" for k in range(len(update.sums))]
+    takes = {update.graph: {"p", "g", "global/grad-norm", *states, *sums}}
+    for k, name in enumerate(update.sums):
+        takes[name] = {"p", "g", "global/grad-norm", *states, *sums[:k]}
+        if "part" not in graph(name, where).outputs:
+            refuse(E_IR_004, f"{where}: the graph {name} has no output 'part'")
+    for name, given in takes.items():
+        for key in graph(name, where).inputs:
+            if key not in given and not key.startswith(("hyper/", "ctx/", "rng/")):
+                refuse(E_IR_004, f"{where}: nothing gives the input {key!r}")
+    if update.average is not None:
+        average = graph(update.average, where)
+        if "p" not in average.outputs or not set(average.inputs) <= {"p", *states}:
+            refuse(E_IR_004, f"{where}: the graph {update.average} is no average of it")
 
 
 def _check_inputs(document: Document) -> None:

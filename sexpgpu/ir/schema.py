@@ -36,7 +36,10 @@ RECORDS: dict[type[ir.Record], dict[str, Any]] = {
     },
     ir.Buffer: {"path": STRING, "shape": SHAPE, "dtype": "dtype", "init": STRING},
     ir.State: {"name": STRING, "shape": SHAPE, "dtype": "dtype", "init": STRING},
-    ir.Update: {"graph": STRING, "group": STRING, "states": [ir.State]},
+    ir.Update: {
+        "average": optional(STRING), "graph": STRING, "group": STRING, "states": [ir.State],
+        "sums": [STRING],
+    },
     ir.Group: {
         "name": STRING, "optimizer": STRING, "hyper": optional(STRING), "constants": DATA,
         "schedules": [STRING], "frozen": BOOL, "every": COUNT, "clip_norm": optional(FLOAT),
@@ -44,7 +47,7 @@ RECORDS: dict[type[ir.Record], dict[str, Any]] = {
     ir.Evaluation: {
         "name": STRING, "loader": STRING, "every": optional(COUNT), "batches": optional(COUNT),
         "at_start": BOOL, "at_end": BOOL, "graph": STRING, "rest": optional(STRING),
-        "rest_batch": INT,
+        "rest_batch": INT, "weights": "weights",
     },
     ir.Metric: {"finish": optional(STRING), "name": STRING, "reduce": "reduction"},
     ir.Checkpointing: {
@@ -71,4 +74,5 @@ CHOICES = {
     "reduction": ("mean", "sum", "max", "min", "last", "rms"),
     "precision": ("f32", "bf16", "f16"),
     "finite": ("abort", "skip", "ignore"),
+    "weights": ("averaged", "raw"),
 }

@@ -260,7 +260,7 @@ def make(
 
     def update(graph: str, shape: tuple[int, ...], init: str) -> ir.Update:
         states = [ir.State(dtype="f32", init=init, name=n, shape=shape) for n in ("m", "v")]
-        return ir.Update(graph=graph, group="default", states=states)
+        return ir.Update(average=None, graph=graph, group="default", states=states, sums=[])
 
     return ir.Document(
         manifest={"entry": "tiny.sx", "selection": {"variants": [], "knobs": {}, "overrides": {}}},
@@ -301,7 +301,7 @@ def make(
             ir.Evaluation(
                 name="valid", loader="valid", every=eval_every, batches=None, at_start=at_start,
                 at_end=True, graph="eval/valid", rest="eval/valid/rest" if rest else None,
-                rest_batch=rest,
+                rest_batch=rest, weights="averaged",
             )
         ] if valid else [],
         metrics={

@@ -27,7 +27,7 @@ FILE = """
 
 def update() -> Graph:
     """An update whose outputs are awkward: one state is an input of another name, two are one
-    value, one is unchanged, one is read by what comes after it."""
+    value, one is unchanged, one is read by what comes after it, one is never read."""
     b = new_builder()
     names = ("p", "g", "state/moved", "state/last", "state/same", "state/twin", "state/still")
     value = {name: b.input(name, TensorType((ROWS,), "f32")) for name in names}
@@ -39,6 +39,7 @@ def update() -> Graph:
         {
             "p": p, "state/moved": moved, "state/last": value["g"], "state/same": twin,
             "state/twin": twin, "state/still": value["state/still"],
+            "state/unread": b.emit("mul", value["g"], value["g"]),
             "metric/size/value": b.emit("sum", moved, axes=(0,)),
         },
     )  # fmt: skip
@@ -49,7 +50,8 @@ def test_a_guarded_update_is_all_or_nothing(device: str) -> None:
     graph = update()
     backend = open_backend(device)
     rng = np.random.default_rng(0)
-    given = {name: rng.standard_normal(ROWS).astype(np.float32) for name in graph.inputs}
+    names = [*graph.inputs, "state/unread"]
+    given = {name: rng.standard_normal(ROWS).astype(np.float32) for name in names}
 
     def call(graph: Graph, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         run = backend.compile(lambda engine, x: engine.call(graph, x), (inputs,), donate=())
@@ -77,6 +79,7 @@ def test_optimizer_states_are_updated_in_place() -> None:
         "param": shapes,
         "buffer": {},
         "state": {path: {"m": type, "v": type} for path, type in shapes.items()},
+        "group": {},
         "counter": {},
         "step": scalar, "updates": scalar, "bad": scalar, "halted": TensorType((), "bool"),
     }  # fmt: skip
