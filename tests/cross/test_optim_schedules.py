@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import jax
 import numpy as np
 import optax
 import pytest
@@ -41,23 +43,72 @@ CASES: dict[str, Any] = {
     "(optim:step-decay 0.5 (list 10 30) :rate 0.2)": optax.piecewise_constant_schedule(
         0.5, {10: 0.2, 30: 0.2}
     ),
+    "(optim:polynomial 0.1 0.9 40)": optax.polynomial_schedule(0.1, 0.9, 2, 40),
+    "(optim:polynomial 1.0 0.2 30 :power 1.5 :begin 5)": optax.polynomial_schedule(
+        1.0, 0.2, 1.5, 30, 5
+    ),
+    "(optim:one-cycle :peak 0.5 :steps 50)": optax.cosine_onecycle_schedule(50, 0.5),
+    "(optim:one-cycle :peak 0.5 :steps 40 :rise 0.25 :start 10.0 :end 100.0)": (
+        optax.cosine_onecycle_schedule(40, 0.5, 0.25, 10.0, 100.0)
+    ),
+    "(optim:warmup-stable-decay :peak 0.4 :warmup 10 :stable 20 :decay 20 :end 0.1)": (
+        optax.join_schedules(
+            [
+                optax.linear_schedule(0.0, 0.4, 10),
+                optax.constant_schedule(0.4),
+                optax.linear_schedule(0.4, 0.1, 20),
+            ],
+            [10, 30],
+        )
+    ),
+    "(optim:warmup-stable-decay :peak 0.4 :stable 20 :decay 20 :shape :cosine)": (
+        optax.join_schedules(
+            [optax.constant_schedule(0.4), optax.cosine_decay_schedule(0.4, 20)], [20]
+        )
+    ),
+    "(optim:join (list (optim:linear 0.0 1.0 10) 1.0 (optim:cosine 1.0 20)) (list 10 25))": (
+        optax.join_schedules(
+            [
+                optax.linear_schedule(0.0, 1.0, 10),
+                optax.constant_schedule(1.0),
+                optax.cosine_decay_schedule(1.0, 20),
+            ],
+            [10, 25],
+        )
+    ),
+    "(optim:scale (optim:cosine 0.5 40) 3.0)": optax.cosine_decay_schedule(1.5, 40),
+    "(optim:scale (optim:cosine 0.5 40) (optim:linear 0.0 1.0 20))": lambda step: (
+        optax.cosine_decay_schedule(0.5, 40)(step) * optax.linear_schedule(0.0, 1.0, 20)(step)
+    ),
+    "(optim:inverse-sqrt :peak 0.3 :warmup 10)": lambda step: (
+        0.3 * min(step / 10, np.sqrt(10 / max(step, 1)))
+    ),
+    "(optim:warmup-stable-decay :peak 0.4 :stable 9 :decay 20 :end 0.1 :shape :sqrt)": (
+        lambda step: 0.1 + 0.3 * (1 - np.sqrt(np.clip((step - 9) / 20, 0, 1)))
+    ),
     "(optim:step-decay 0.5 20)": optax.piecewise_constant_schedule(0.5, {20: 0.1, 40: 0.1}),
 }
+
+
+def values(form: str, steps: Iterable[int]) -> list[float]:
+    with jax.numpy_dtype_promotion("standard"):  # optax's own arithmetic mixes dtypes
+        return [float(CASES[form](step)) for step in steps]
 
 
 @pytest.mark.parametrize("device", ["interp", "cpu"])
 @pytest.mark.parametrize("form", CASES)
 def test_every_step(standard: Any, form: str, device: str) -> None:
-    function = standard(f"(let ((s {form})) (lambda (step) (values (funcall s step))))", device)
-    found = [function(np.int32(step)) for step in range(STEPS)]
-    wanted = [float(CASES[form](step)) for step in range(STEPS)]
+    # a schedule is elementwise, so it takes a tensor of all steps at once
+    text = f"(let ((s {form})) (lambda (steps) (+ (* 0.0 steps) (values (funcall s steps)))))"
+    found = standard(text, device)(np.arange(STEPS, dtype=np.int32))
+    wanted = values(form, range(STEPS))
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("form", CASES)
 def test_a_schedule_takes_an_ordinary_step_too(form: str) -> None:
     text = f'(require "sexpgpu/optim" :as optim) (mapcar {form} (list 0 1 10 11 49 59))'
-    wanted = [float(CASES[form](step)) for step in (0, 1, 10, 11, 49, 59)]
+    wanted = values(form, (0, 1, 10, 11, 49, 59))
     np.testing.assert_allclose(sx.evaluate(text), wanted, rtol=1e-6, atol=1e-7)
 
 
@@ -69,6 +120,19 @@ def test_warmup_from_one() -> None:
     wanted = [0.25, 0.5, 0.75, 1.0, 1.0]
     np.testing.assert_allclose(sx.evaluate(text.format("cosine"))[:5], wanted)
     np.testing.assert_allclose(sx.evaluate(text.format("linear")), [*wanted, 5 / 6])
+
+
+@pytest.mark.parametrize(
+    "form, message",
+    [
+        ("(optim:join (list 1.0 2.0) (list 10 20))", "2 schedules need 1 boundaries"),
+        ("(optim:join (list 1.0 2.0 3.0) (list 10 10))", "do not rise"),
+        ("(optim:one-cycle :peak 0.1)", ":peak and :steps"),
+    ],
+)
+def test_mistakes_are_explained(form: str, message: str) -> None:
+    with pytest.raises(sx.CompileError, match=message):
+        sx.evaluate(f'(require "sexpgpu/optim" :as optim) {form}')
 
 
 @pytest.mark.parametrize(

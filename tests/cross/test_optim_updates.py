@@ -36,6 +36,15 @@ def matrices(p: Any) -> Any:
     return {k: v.ndim > 1 for k, v in p.items()}
 
 
+def decayed(rate: float, *more: Any) -> Any:
+    """Steps with decoupled decay of the matrices, before they are scaled by the learning rate."""
+    return optax.chain(*more, optax.add_decayed_weights(rate, mask=matrices))
+
+
+def stepped(lr: float, *parts: Any) -> Any:
+    return optax.chain(*parts, optax.scale_by_learning_rate(lr))
+
+
 CASES: dict[str, Any] = {
     "(optim:sgd :lr 0.1)": optax.sgd(0.1),
     "(optim:sgd :lr 0.1 :momentum 0.9)": optax.sgd(0.1, 0.9),
@@ -43,6 +52,21 @@ CASES: dict[str, Any] = {
     f"(optim:sgd :lr {SCHEDULE} :momentum 0.9)": optax.sgd(schedule(), 0.9),
     "(optim:sgd :lr 0.1 :decay 0.01)": optax.chain(
         optax.add_decayed_weights(0.01, mask=matrices), optax.sgd(0.1)
+    ),
+    "(optim:adagrad :lr 0.1)": optax.adagrad(0.1),
+    "(optim:adagrad :lr 0.1 :initial 0.0 :eps 1e-3)": optax.adagrad(0.1, 0.0, 1e-3),
+    "(optim:adadelta)": optax.adadelta(1.0),
+    "(optim:adadelta :lr 0.5 :rho 0.8 :eps 1e-4)": optax.adadelta(0.5, 0.8, 1e-4),
+    "(optim:rmsprop :lr 0.01)": optax.rmsprop(0.01),
+    "(optim:rmsprop :lr 0.01 :alpha 0.8 :centered t :momentum 0.9)": optax.rmsprop(
+        0.01, 0.8, centered=True, momentum=0.9
+    ),
+    "(optim:rmsprop :lr 0.01 :momentum 0.9 :nesterov t)": optax.rmsprop(
+        0.01, momentum=0.9, nesterov=True
+    ),
+    "(optim:lion :lr 0.01)": optax.lion(0.01, mask=matrices),
+    "(optim:lion :lr 0.01 :b1 0.8 :b2 0.9 :decay 0.1 :decay-all t)": optax.lion(
+        0.01, 0.8, 0.9, weight_decay=0.1
     ),
     "(optim:adam :lr 0.01)": optax.adam(0.01),
     "(optim:adam :lr 0.01 :b1 0.8 :b2 0.95 :eps 1e-6)": optax.adam(0.01, 0.8, 0.95, 1e-6),
@@ -52,7 +76,67 @@ CASES: dict[str, Any] = {
     f"(optim:adamw :lr {SCHEDULE} :b2 0.95 :decay 0.1)": optax.adamw(
         schedule(), b2=0.95, weight_decay=0.1, mask=matrices
     ),
+    "(optim:nadam :lr 0.01)": optax.nadam(0.01),
+    "(optim:nadam :lr 0.01 :decay 0.1)": optax.nadamw(0.01, weight_decay=0.1, mask=matrices),
+    "(optim:radam :lr 0.01 :b2 0.9)": optax.radam(0.01, b2=0.9),
+    "(optim:radam :lr 0.01 :b2 0.99 :threshold 4.5 :decay 0.1)": stepped(
+        0.01, decayed(0.1, optax.scale_by_radam(b2=0.99, threshold=4.5))
+    ),
+    "(optim:adamax :lr 0.01)": optax.adamax(0.01),
+    "(optim:adamax :lr 0.01 :decay 0.1)": optax.adamaxw(0.01, weight_decay=0.1, mask=matrices),
+    "(optim:amsgrad :lr 0.01 :b2 0.5)": optax.amsgrad(0.01, b2=0.5),
+    "(optim:adan :lr 0.01)": optax.adan(0.01, eps_root=0.0),
+    "(optim:adan :lr 0.01 :b1 0.8 :b2 0.7 :b3 0.9 :decay 0.1)": optax.adan(
+        0.01, 0.8, 0.7, 0.9, eps_root=0.0, weight_decay=0.1, mask=matrices
+    ),
+    "(optim:adafactor :lr 0.1 :min-dim 2)": optax.adafactor(0.1, min_dim_size_to_factor=2),
+    "(optim:adafactor :lr 0.1 :clipping 0.5 :momentum 0.9)": optax.adafactor(
+        0.1, clipping_threshold=0.5, momentum=0.9
+    ),
+    "(optim:adafactor :lr 0.1 :scale-by-parameter nil :decay-rate 0.5)": optax.adafactor(
+        0.1, multiply_by_parameter_scale=False, decay_rate=0.5
+    ),
+    "(optim:lars :lr 1.0 :decay 0.01)": optax.lars(1.0, 0.01, weight_decay_mask=matrices),
+    "(optim:lars :lr 1.0 :trust 0.1 :nesterov t)": optax.lars(
+        1.0, trust_coefficient=0.1, nesterov=True
+    ),
+    "(optim:lamb :lr 0.01 :decay 0.1)": optax.lamb(0.01, weight_decay=0.1, mask=matrices),
+    "(optim:schedule-free-sgd :lr 0.1 :decay 0.01)": optax.contrib.schedule_free(
+        optax.chain(optax.add_decayed_weights(0.01, mask=matrices), optax.sgd(0.1)), 0.1
+    ),
+    "(optim:schedule-free-adamw :lr 0.01 :b1 0.8)": optax.contrib.schedule_free_adamw(0.01, b1=0.8),
+    "(optim:prodigy)": optax.contrib.prodigy(),
+    "(optim:prodigy :d0 1e-3 :d-coefficient 0.5 :safeguard-warmup t :decay 0.1 :decay-all t)": (
+        optax.contrib.prodigy(
+            estim_lr0=1e-3, estim_lr_coef=0.5, safeguard_warmup=True, weight_decay=0.1
+        )
+    ),
+    "(optim:clip-by-value (optim:sgd :lr 0.1) :limit 0.3)": optax.chain(
+        optax.clip(0.3), optax.sgd(0.1)
+    ),
 }
+
+# A file's matrices by Muon, the rest by AdamW, as optax.contrib.muon does it.
+MUON = (
+    "(optimizer-groups ({} :lr 0.02) (group matrices (rank 2) :optimizer (optim:muon :lr 0.02 {})))"
+)
+CASES |= {
+    MUON.format("optim:nadam", ""): optax.contrib.muon(0.02),
+    MUON.format("optim:adam", ":nesterov nil :momentum 0.8 :steps 3 :scale :rms :decay 0.1"): (
+        optax.contrib.muon(
+            0.02, ns_steps=3, beta=0.8, nesterov=False, weight_decay=0.1, consistent_rms=0.2
+        )
+    ),
+}
+
+ON_XLA = (
+    "(optim:sgd :lr 0.1 :momentum 0.9)",
+    "(optim:adafactor :lr 0.1 :min-dim 2)",
+    f"(optim:adamw :lr {SCHEDULE} :b2 0.95 :decay 0.1)",
+    "(optim:prodigy)",
+    MUON.format("optim:nadam", ""),
+)
+"""Every optimizer runs on the NumPy evaluator; those with something of their own on XLA too."""
 
 
 class Updates:
@@ -63,7 +147,7 @@ class Updates:
         self.backend = open_backend(device)
         self.compiled: dict[str, Any] = {}
         self.states = {
-            (path, s.name): np.zeros(s.shape, np.float32)
+            (path, s.name): self.call(s.init, {})["value"]
             for path, update in self.document.updates.items()
             for s in update.states
         }
@@ -81,36 +165,59 @@ class Updates:
 
     def step(self, step: int, p: dict[str, Any], g: dict[str, Any]) -> dict[str, Any]:
         context = {"ctx/step": np.int32(step), "ctx/updates": np.int32(step)}
-        hyper: dict[str, Any] = {}
+        given: dict[str, dict[str, Any]] = {}
         for group in self.document.groups:
+            given[group.name] = dict(context)
             if group.hyper:
                 found = self.call(group.hyper, context)
-                hyper |= {f"hyper/{k}": v for k, v in found.items()}
+                given[group.name] |= {f"hyper/{k}": v for k, v in found.items()}
+            members = [q for q, u in self.document.updates.items() if u.group == group.name]
+            for k in range(len(self.document.updates[members[0]].sums) if members else 0):
+                parts = [
+                    self.call(
+                        self.document.updates[q].sums[k],
+                        {**given[group.name], **self.own(q), "p": p[q], "g": g[q]},
+                    )["part"]
+                    for q in members
+                ]
+                given[group.name][f"global/{k}"] = np.float32(sum(parts))
         new = {}
         for path, update in self.document.updates.items():
-            states = {f"state/{n}": v for (at, n), v in self.states.items() if at == path}
-            found = self.call(
-                update.graph, {**context, **hyper, **states, "p": p[path], "g": g[path]}
-            )
+            inputs = {**given[update.group], **self.own(path), "p": p[path], "g": g[path]}
+            found = self.call(update.graph, inputs)
             new[path] = found["p"]
             self.states |= {(path, s.name): found[f"state/{s.name}"] for s in update.states}
         return new
 
+    def own(self, path: str) -> dict[str, Any]:
+        return {f"state/{n}": v for (at, n), v in self.states.items() if at == path}
 
-@pytest.mark.parametrize("device", ["interp", "cpu"])
-@pytest.mark.parametrize("optimizer", CASES)
-def test_twenty_updates(optimizer: str, device: str) -> None:
+    def average(self, path: str, p: Any) -> Any:
+        """What an evaluation would see for a parameter."""
+        name = self.document.updates[path].average
+        return self.call(name, {**self.own(path), "p": p})["p"]
+
+
+def cases() -> list[Any]:
+    listed = [("interp", optimizer) for optimizer in CASES]
+    return listed + [("cpu", optimizer) for optimizer in ON_XLA]
+
+
+@pytest.mark.parametrize("device, optimizer", cases())
+def test_twenty_updates(device: str, optimizer: str) -> None:
     random = np.random.default_rng(2)
     p = {"w": random.standard_normal((3, 4)), "b": random.standard_normal(4)}
     p = {k: v.astype(np.float32) for k, v in p.items()}
     peer = {k: jnp.asarray(v) for k, v in p.items()}
     ours, theirs = Updates(optimizer, device), CASES[optimizer]
-    memory = theirs.init(peer)
+    with jax.numpy_dtype_promotion("standard"):  # optax's own arithmetic mixes dtypes
+        memory = theirs.init(peer)
+        update = jax.jit(theirs.update)
     for step in range(20):
         g = {k: random.standard_normal(v.shape).astype(np.float32) for k, v in p.items()}
         p = ours.step(step, p, g)
-        with jax.numpy_dtype_promotion("standard"):  # optax's own count is an integer
-            change, memory = theirs.update({k: jnp.asarray(v) for k, v in g.items()}, memory, peer)
+        with jax.numpy_dtype_promotion("standard"):
+            change, memory = update({k: jnp.asarray(v) for k, v in g.items()}, memory, peer)
             peer = optax.apply_updates(peer, change)
         for path in p:
             np.testing.assert_allclose(p[path], peer[path], rtol=1e-5, atol=1e-5, err_msg=str(step))
@@ -124,6 +231,10 @@ def test_states() -> None:
         "(optim:sgd :momentum (optim:linear 0.5 0.9 10))": {"v"},
         "(optim:adam)": {"m", "v"},
         "(optim:adamw)": {"m", "v"},
+        "(optim:adafactor)": {"v"},
+        "(optim:adafactor :min-dim 3)": {"row", "col"},
+        "(optim:rmsprop)": {"v"},
+        "(optim:ema (optim:adam))": {"average", "weight", "inner/m", "inner/v"},
     }
     for optimizer, names in states.items():
         found = sx.compile_text(FILE.format(optimizer=optimizer)).document.updates["w"].states
