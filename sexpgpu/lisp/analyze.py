@@ -21,7 +21,16 @@ from sexpgpu.lisp.nodes import (
 from sexpgpu.lisp.other_names import OPERATORS
 from sexpgpu.lisp.scope import DYNAMIC, LocalMacro, Scope, SymbolMacro, Var
 from sexpgpu.lisp.state import STATE, Site, limit
-from sexpgpu.lisp.values import CL, NIL, UNBOUND, Cons, Function, SrcCons, Symbol
+from sexpgpu.lisp.values import (
+    CL,
+    NIL,
+    UNBOUND,
+    Cons,
+    Function,
+    SrcCons,
+    Symbol,
+    TemplateCons,
+)
 from sexpgpu.reader.printer import brief
 from sexpgpu.source import Span
 
@@ -36,13 +45,15 @@ INLINE: dict[Symbol, Callable[[list[Node], Site], Node | None]] = {}  # function
 class _At:
     """Where the analysis is."""
 
-    __slots__ = ("depth", "expansions", "lazy", "place", "record")
+    __slots__ = ("checks", "depth", "expansions", "lazy", "place", "record", "templates")
 
     def __init__(self) -> None:
         self.place: tuple[Any, ...] | None = None
         self.expansions: tuple[tuple[str, Span | None], ...] = ()
         self.depth = 0  # nested macro expansions
         self.lazy = False  # functions at top level are analysed when first called
+        self.checks = False  # inside the expansion of a macro of the user's (lisp.hygiene)
+        self.templates = False  # inside the definition of such a macro
         self.record: dict[int, Any] | None = None  # id of a macro call -> (call, expansion)
 
 
@@ -119,7 +130,7 @@ def analyze(form: Any, scope: Scope, tails: Tails = ()) -> Node:
             AT.place = saved
     if kind is Symbol:
         return variable(form, scope)
-    if kind is Cons:
+    if kind is Cons or kind is TemplateCons:
         return _analyze_cons(form, scope, tails)
     return Constant(form)
 
@@ -131,11 +142,22 @@ def analyze_car(cell: Any, scope: Scope, tails: Tails = ()) -> Node:
         saved = AT.place
         place = cell.place
         AT.place = (place[0], place[3], place[4])
+        if AT.checks:
+            hygiene().note_use(cell, scope)
         try:
             return variable(form, scope)
         finally:
             AT.place = saved
+    if AT.checks and type(cell) is TemplateCons:
+        hygiene().note_use(cell, scope)
     return analyze(form, scope, tails)
+
+
+def hygiene() -> Any:
+    """The module that warns of captured names; only what macros expand into needs it."""
+    from sexpgpu.lisp import hygiene
+
+    return hygiene
 
 
 def arguments(cells: Any, scope: Scope, form: Any) -> list[Node]:
@@ -179,18 +201,43 @@ def variable(symbol: Symbol, scope: Scope) -> Node:
     return GlobalRef(symbol, site_here(), None if symbol.special else scope)
 
 
+# Operators whose subforms may be names that are set, not evaluated.
+_ASSIGNING = frozenset(
+    (
+        "setq",
+        "setf",
+        "psetq",
+        "psetf",
+        "incf",
+        "decf",
+        "push",
+        "pushnew",
+        "pop",
+        "rotatef",
+        "shiftf",
+    )
+)
+
+
 def _analyze_cons(form: Any, scope: Scope, tails: Tails) -> Node:
     head = form.car
     kind = type(head)  # pyright: ignore[reportUnknownVariableType]
     if kind is Symbol:
         found = SPECIAL.get(head) or NATIVE.get(head)
         if found is not None:
+            if AT.checks and head.name in _ASSIGNING:
+                at = form.cdr
+                while isinstance(at, Cons):
+                    hygiene().note_use(at, scope)
+                    at = at.cdr
             return found(form, scope, tails)
         local = scope.function(head)
         if local is not None:
             if type(local) is LocalMacro:
                 return expand_call(form, local.function, head.name, scope, tails)
             local.var.touch(scope.level)
+            if AT.checks:
+                hygiene().note_call(form, local)
             return CallLocal(local, arguments(form.cdr, scope, form), site_here())
         if head.macro is not None:
             return expand_call(form, head.macro, head.name, scope, tails)
@@ -223,11 +270,12 @@ def _analyze_cons(form: Any, scope: Scope, tails: Tails) -> Node:
 
 def expand_call(form: Any, macro: Function, name: str, scope: Scope, tails: Tails) -> Node:
     """Expand a macro call and analyse its expansion."""
-    saved = AT.expansions
+    saved, saved_checks = AT.expansions, AT.checks
     expansion = expand_once(form, macro, scope)
     place = AT.place
     use = Span(place[0], place[1], place[2]) if place is not None else None
     AT.expansions = ((name, use), *saved)
+    AT.checks = is_checked(form, macro)
     AT.depth += 1
     try:
         if AT.depth > STATE.limits.expansions:
@@ -235,7 +283,14 @@ def expand_call(form: Any, macro: Function, name: str, scope: Scope, tails: Tail
         return analyze(expansion, scope, tails)
     finally:
         AT.depth -= 1
-        AT.expansions = saved
+        AT.expansions, AT.checks = saved, saved_checks
+
+
+def is_checked(form: Any, macro: Function) -> bool:
+    """Whether what a macro call expands into is looked at for captured names: the macro is the
+    user's own and global."""
+    origin = macro.origin
+    return form.car.macro is macro and type(origin) is Span and not origin.source.standard
 
 
 def expand_once(form: Any, macro: Function, scope: Any) -> Any:

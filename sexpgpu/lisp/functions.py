@@ -10,6 +10,7 @@ from sexpgpu.lisp.analyze import (
     Tails,
     analyze,
     body,
+    hygiene,
     items_of,
     malformed,
     parts,
@@ -100,8 +101,12 @@ def lambda_node(
     table: dict[Symbol, Any] = {}
     inner.variables = table
 
+    written = hygiene().names(lambda_list, scope) if AT.checks else None
+
     def bind(symbol: Symbol) -> Var:
         var = Var(symbol, level)
+        if written is not None:
+            var.written = written.get(symbol)
         table[symbol] = var
         return var
 
@@ -296,6 +301,7 @@ def _local(key: Any, item: Any, level: Level) -> LocalFunction:
     parsed = parse(item.cdr.car, name)
     local.minimum, local.maximum = parsed.minimum, parsed.maximum
     local.lambda_list = item.cdr.car
+    local.written = AT.checks and hygiene().is_macros(item)
     return local
 
 

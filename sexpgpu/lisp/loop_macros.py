@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from sexpgpu.lisp.analyze import (
+    AT,
     Tails,
     analyze,
     analyze_car,
     body,
+    hygiene,
     malformed,
     native,
     parts,
@@ -144,6 +146,9 @@ def _iteration(form: Any, scope: Scope, name: Symbol, over: Any, result: Any, ki
     def make(inner: Scope) -> Node:
         source = analyze_car(over, inner)
         hidden = Var(name, level)
+        if AT.checks:
+            named = hygiene().names(Cons(form.cdr.car, NIL), inner)
+            hidden.written = named.get(name) if named is not None else None
         dynamic = is_dynamic(name, specials)
         in_loop = level.loops > 0
         if dynamic:
@@ -349,15 +354,16 @@ def _do_node(form: Any, scope: Scope, sequential: bool) -> Node:
         return DoLoop(condition, made_body, step, result, site_here())
 
     def make(inner: Scope) -> Node:
+        written = hygiene().names(cells[0], inner) if AT.checks else None
         operator = inside_operator(inside)
         expansion = Cons(Cons(operator, NIL), NIL)
         if sequential:
-            return bind_sequential(bindings, specials, expansion, inner)
+            return bind_sequential(bindings, specials, expansion, inner, (), written)
         inits = [
             Constant(NIL) if cell is None else analyze_car(cell, inner) for _, cell in bindings
         ]
         names = [variable for variable, _ in bindings]
-        return bind_parallel(names, inits, specials, expansion, inner)
+        return bind_parallel(names, inits, specials, expansion, inner, (), written)
 
     return _in_block(make, scope)
 

@@ -40,6 +40,7 @@ from sexpgpu.lisp.values import (
     Function,
     SrcCons,
     Symbol,
+    TemplateCons,
     Vector,
 )
 from sexpgpu.source import Span
@@ -60,8 +61,12 @@ def macro_maker(
     then that frame, it is the expander, which sees the variables there."""
     level = Level(scope.level)
     forms, specials, doc = split_body(forms, True)
-    made = pattern(lambda_list, name.name, Scope(scope, level), specials)
-    body = made.wrap(block_body(name, forms, made.scope))
+    saved, AT.templates = AT.templates, AT.place is not None and not AT.place[0].standard
+    try:
+        made = pattern(lambda_list, name.name, Scope(scope, level), specials)
+        body = made.wrap(block_body(name, forms, made.scope))
+    finally:
+        AT.templates = saved
     place = form.place if type(form) is SrcCons else AT.place
     origin = Span(place[0], place[1], place[2]) if place is not None else None
 
@@ -280,6 +285,8 @@ def _spread(node: Node, mark: Symbol) -> Node:
 def _build(elements: list[tuple[Node, bool]], tail: Node, head: Symbol | None) -> Node:
     """The node of a list of elements (spliced where true) and a tail, `head` in front."""
     site = site_here()
+    names = [type(node) is Constant and type(node.value) is Symbol for node, _ in elements]
+    in_macro = AT.templates and head is None
 
     def make(frame: Frame) -> Run:
         runs = tuple(node.emit(frame) for node, _ in elements)
@@ -290,14 +297,20 @@ def _build(elements: list[tuple[Node, bool]], tail: Node, head: Symbol | None) -
         def build(env: Any) -> Any:
             values = evaluate_arguments(runs, env)
             result = tail_of(env)
-            if plain:
+            if plain and in_macro:
+                for value, constant in zip(reversed(values), reversed(names), strict=True):
+                    result = TemplateCons(value, result, constant)
+            elif plain:
                 for value in reversed(values):
                     result = Cons(value, result)
             else:
                 last = result is NIL
-                for value, splice in zip(reversed(values), reversed(splices), strict=True):
+                for value, splice, constant in zip(
+                    reversed(values), reversed(splices), reversed(names), strict=True
+                ):
                     if not splice:
-                        result = Cons(value, result)
+                        cell = TemplateCons(value, result, constant) if in_macro else None
+                        result = cell or Cons(value, result)
                     elif last:
                         result = value  # the last part is shared, and may be an atom
                     else:

@@ -41,13 +41,14 @@ class Frame:
 class Var:
     """A lexical variable, or what is kept like one (a local function, a block's token)."""
 
-    __slots__ = ("captured", "frame", "index", "level", "name", "used")
+    __slots__ = ("captured", "frame", "index", "level", "name", "used", "written")
 
     def __init__(self, name: Any, level: Level) -> None:
         self.name = name
         self.level = level
         self.captured = False
         self.used = False
+        self.written: Any = None  # by a macro's text (lisp.hygiene)
         self.frame: Frame | None = None
         self.index = 0
 
@@ -103,7 +104,7 @@ DYNAMIC = Dynamic()
 class LocalFunction:
     """A function of flet, labels or FLET_VALUES. `function` knows its counts of arguments."""
 
-    __slots__ = ("inlined", "lambda_list", "maximum", "minimum", "var")
+    __slots__ = ("inlined", "lambda_list", "maximum", "minimum", "var", "written")
 
     def __init__(self, var: Var) -> None:
         self.var = var
@@ -111,6 +112,7 @@ class LocalFunction:
         self.maximum: int | None = None
         self.lambda_list: Any = None  # None: known at run time only
         self.inlined = False
+        self.written = False  # by a macro's text
 
 
 class LocalMacro:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from sexpgpu.lisp.analyze import (
+    AT,
     Tails,
     analyze,
     analyze_car,
     body,
+    hygiene,
     items_of,
     malformed,
     parts,
@@ -220,7 +222,8 @@ def _let(form: Any, scope: Scope, tails: Tails) -> Node:
         twice = next(n for n in names if names.count(n) > 1)
         raise malformed(f"let binds {twice.name} twice", form)
     inits = [_init(cell, scope) for _, cell in bindings]
-    return bind_parallel(names, inits, specials, forms, scope, tails)
+    written = hygiene().names(form.cdr.car, scope) if AT.checks else None
+    return bind_parallel(names, inits, specials, forms, scope, tails, written)
 
 
 def bind_parallel(
@@ -230,8 +233,10 @@ def bind_parallel(
     forms: Any,
     scope: Scope,
     tails: Tails = (),
+    written: dict[Symbol, Any] | None = None,
 ) -> Node:
-    """A node that binds variables, lexical or dynamic, around a body."""
+    """A node that binds variables, lexical or dynamic, around a body. `written`: those that a
+    macro's text names."""
     level = scope.level
     inner = Scope(scope, level)
     table: dict[Symbol, Any] = dict.fromkeys(specials, DYNAMIC)
@@ -239,6 +244,8 @@ def bind_parallel(
     dynamic: list[tuple[Symbol, Var]] = []
     for name in names:
         var = Var(name, level)
+        if written is not None:
+            var.written = written.get(name)
         variables.append(var)
         if is_dynamic(name, specials):
             table[name] = DYNAMIC
@@ -261,7 +268,8 @@ def bind_parallel(
 def _let_star(form: Any, scope: Scope, tails: Tails) -> Node:
     bindings = _bindings(form, "let*")
     forms, specials, _ = split_body(form.cdr.cdr, False)
-    return bind_sequential(bindings, specials, forms, scope, tails)
+    written = hygiene().names(form.cdr.car, scope) if AT.checks else None
+    return bind_sequential(bindings, specials, forms, scope, tails, written)
 
 
 def bind_sequential(
@@ -270,6 +278,7 @@ def bind_sequential(
     forms: Any,
     scope: Scope,
     tails: Tails = (),
+    written: dict[Symbol, Any] | None = None,
 ) -> Node:
     """let*: each init sees the variables before it."""
     free = specials - {name for name, _ in bindings}
@@ -283,6 +292,8 @@ def bind_sequential(
             steps.append((name, None, init))
         else:
             var = Var(name, level)
+            if written is not None:
+                var.written = written.get(name)
             inner.variables = {name: var}
             steps.append((name, var, init))
         scope = inner

@@ -9,6 +9,7 @@ from sexpgpu.lisp.analyze import (
     SPECIAL,
     analyze,
     expand_once,
+    is_checked,
     malformed,
     parts,
     run_node,
@@ -51,7 +52,9 @@ def evaluate_top_level(form: Any, scope: Scope | None = None, place: Any = None)
     if scope is None:
         scope = null_scope()
     saved_place, saved_expansions, saved_depth = AT.place, AT.expansions, AT.depth
-    AT.expansions = saved_expansions if scope.parent is not None else ()
+    saved_checks = AT.checks
+    if scope.parent is None:
+        AT.expansions, AT.checks = (), False
     if place is not None:
         AT.place = place
     try:
@@ -86,6 +89,7 @@ def evaluate_top_level(form: Any, scope: Scope | None = None, place: Any = None)
             expansion = expand_once(form, macro, scope)
             use = Span(place[0], place[1], place[2]) if place is not None else None
             AT.expansions = ((head.name, use), *AT.expansions)
+            AT.checks = is_checked(form, macro)
             AT.depth += 1
             if AT.depth > STATE.limits.expansions:
                 raise limit("expansion", STATE.limits.expansions)
@@ -93,6 +97,7 @@ def evaluate_top_level(form: Any, scope: Scope | None = None, place: Any = None)
         return run_node(analyze(form, scope))
     finally:
         AT.place, AT.expansions, AT.depth = saved_place, saved_expansions, saved_depth
+        AT.checks = saved_checks
 
 
 def _evaluate_each(cells: Any, scope: Scope) -> Any:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from sexpgpu.lisp.analyze import (
+    AT,
     Tails,
     analyze,
     analyze_car,
     body,
+    hygiene,
     malformed,
     native,
     parts,
@@ -51,6 +53,7 @@ def _multiple_value_bind(form: Any, scope: Scope, tails: Tails) -> Node:
     forms, specials, _ = split_body(form.cdr.cdr.cdr, False)
     level = scope.level
     inner = Scope(scope, level)
+    written = hygiene().names(form.cdr.car, scope) if AT.checks else None
     table: dict[Symbol, Any] = {}
     from sexpgpu.lisp.scope import DYNAMIC
 
@@ -59,6 +62,8 @@ def _multiple_value_bind(form: Any, scope: Scope, tails: Tails) -> Node:
     dynamic: list[tuple[Symbol, Var]] = []
     for name in names:
         var = Var(name, level)
+        if written is not None:
+            var.written = written.get(name)
         variables.append(var)
         if is_dynamic(name, specials):
             dynamic.append((name, var))

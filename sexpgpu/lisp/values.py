@@ -185,6 +185,18 @@ class SrcCons(Cons):
         return Span(place[0], place[3], place[4]) if place[3] >= 0 else None
 
 
+class TemplateCons(Cons):
+    """A pair that the template of a macro made. `constant`: the car stands in the template's text
+    and came by no comma."""
+
+    __slots__ = ("constant",)
+
+    def __init__(self, car: Any, cdr: Any, constant: bool) -> None:
+        self.car = car
+        self.cdr = cdr
+        self.constant = constant
+
+
 def lisp_list(items: Any, tail: Any = NIL) -> Any:
     """A Lisp list of the items."""
     result = tail

@@ -235,6 +235,44 @@ E_MACRO_004 = code(
     explain="The form declares something of the whole file and cannot stand inside another form.",
     fix="move it to the top level of the file",
 )
+W_MACRO_001 = code(
+    "W-MACRO-001",
+    title="a macro's variable captures one of its use",
+    explain=(
+        "The text of the macro binds a name around a form that was given to it, and that form uses "
+        "the caller's variable of the same name: it means the macro's instead. A name that means "
+        "nothing at the use, such as the `it` of an anaphoric macro, is no mistake."
+    ),
+    fix="bind a fresh symbol in the macro, with with-gensyms",
+    bad=(
+        "(defmacro swap (a b) `(let ((kept ,a)) (setf ,a ,b ,b kept)))\n"
+        "(let ((kept 1) (other 2)) (swap other kept) (list kept other))\n"
+    ),
+    good=(
+        "(defmacro swap (a b)\n"
+        "  (with-gensyms (kept) `(let ((,kept ,a)) (setf ,a ,b ,b ,kept))))\n"
+        "(let ((kept 1) (other 2)) (swap other kept) (list kept other))\n"
+    ),
+)
+W_MACRO_002 = code(
+    "W-MACRO-002",
+    title="a local function hides one that a macro calls",
+    explain=(
+        "The text of the macro calls a global function, and the use stands inside a `flet` or "
+        "`labels` that defines a function of that name: the macro's call reaches the local one."
+    ),
+    fix="give the local function another name",
+    bad=(
+        "(defun half (x) (/ x 2))\n"
+        "(defmacro quarter (x) `(half (half ,x)))\n"
+        "(flet ((half (x) (list x))) (list (half 1) (quarter 8)))\n"
+    ),
+    good=(
+        "(defun half (x) (/ x 2))\n"
+        "(defmacro quarter (x) `(half (half ,x)))\n"
+        "(flet ((boxed (x) (list x))) (list (boxed 1) (quarter 8)))\n"
+    ),
+)
 
 # ---- LIMIT ----------------------------------------------------------------------------------
 E_LIMIT_001 = code(

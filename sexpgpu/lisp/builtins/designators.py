@@ -219,10 +219,10 @@ def new_list(items: list[Any], tail: Any = NIL) -> Any:
 
 def changeable_cons(value: Any) -> Cons:
     """A cons that may be changed: not one that the reader made."""
-    if type(value) is Cons:
-        return value
-    if isinstance(value, SrcCons):
+    if type(value) is SrcCons:
         raise literal_change(value)
+    if isinstance(value, Cons):
+        return value
     raise type_error(value, "cons")
 
 
