@@ -2,6 +2,7 @@
 
     python benchmarks/run.py                        every default job, three rounds
     python benchmarks/run.py "nano f32" --rounds 5
+    python benchmarks/run.py "nano f32" --losses    only hold the losses of 50 steps together
     python benchmarks/run.py --show benchmarks/results/results.jsonl
 
 Programs take turns, round by round, and each waits until the machine is quiet; runs that others
@@ -20,9 +21,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from data import write_batches
+from data import write_batches, write_weights
 from jobs import JOBS, Job, Peer
 from measure import QUIET, Line, Measured, run, wait_until_quiet
 
@@ -40,33 +41,50 @@ def first_time(lines: Sequence[Line], kind: str) -> float | None:
     return next(found, None)
 
 
-def product_command(job: Job, steps: int, every: int, runs: str, data: Path) -> list[str]:
-    knobs = {**job.knobs, "steps": steps, "log-every": every, "data": json.dumps(str(data))}
-    if job.file == "gpt.sx":
-        knobs["horizon"] = job.steps
+class Inputs(NamedTuple):
+    """What a peer draws, for the product to begin with."""
+
+    batches: Path
+    weights: Path
+
+
+def write_inputs(job: Job, steps: int, folder: Path) -> Inputs:
+    name = job.name.replace(" ", "-").replace(",", "")
+    inputs = Inputs(folder / f"{name}.npz", folder / f"{name}-weights.npz")
+    write_batches(job.data, steps, inputs.batches)
+    layers = job.knobs.get("layers")
+    write_weights(job.data, None if layers is None else int(layers), inputs.weights)
+    return inputs
+
+
+def product_command(job: Job, steps: int, every: int, runs: str, inputs: Inputs) -> list[str]:
+    knobs = {"horizon": job.steps} if job.file == "gpt.sx" else {}
+    knobs |= {**job.knobs, "steps": steps, "log-every": every}
+    knobs["data"] = json.dumps(str(inputs.batches))
     settings = [word for name, value in knobs.items() for word in ("--set", f"{name}={value}")]
     file = str(HERE / "sx" / job.file)
     return [
         sys.executable, "-m", "sexpgpu", "run", file, "--json", "--quiet", "--fresh",
-        "--runs", runs, "--device", job.device, *settings,
+        "--runs", runs, "--device", job.device, "--init-from", str(inputs.weights), *settings,
     ]  # fmt: skip
 
 
-def measure_product(job: Job, data: Path) -> Row:
+def product_environment(scratch: str) -> dict[str, str]:
+    path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
+    return {"SEXPGPU_CACHE": os.path.join(scratch, "cache"), "PYTHONPATH": path}
+
+
+def measure_product(job: Job, inputs: Inputs) -> Row:
     """One round of the product: a cold first step, a warm one, then the timed run."""
     total = 1 + job.warmup + job.steps
     with tempfile.TemporaryDirectory() as scratch:
-        environment = {
-            "SEXPGPU_CACHE": os.path.join(scratch, "cache"),
-            "PYTHONPATH": os.pathsep.join(
-                filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")])
-            ),
-        }
+        environment = product_environment(scratch)
         runs = os.path.join(scratch, "runs")
-        one = product_command(job, 1, 1, runs, data)
+        one = product_command(job, 1, 1, runs, inputs)
         cold = checked(run(one, environment, scratch))
         warm = checked(run(one, environment, scratch))
-        full = checked(run(product_command(job, total, EVERY, runs, data), environment, scratch))
+        timed = product_command(job, total, EVERY, runs, inputs)
+        full = checked(run(timed, environment, scratch))
     trained = [line for line in full.lines if line.data.get("kind") == "train"]
     begun = [line for line in trained if line.data["step"] >= 1 + job.warmup]
     times = [1e3 * (b.at - a.at) / (b.data["step"] - a.data["step"]) for a, b in pairwise(begun)]
@@ -82,12 +100,16 @@ def measure_product(job: Job, data: Path) -> Row:
     }
 
 
-def measure_peer(job: Job, peer: Peer) -> Row:
-    """One round of a peer, measured as the product is."""
+def peer_command(peer: Peer) -> list[str]:
     interpreters = {"JAX": os.environ.get("PEERS_JAX", sys.executable)}
     if "PEERS_TORCH" in os.environ:
         interpreters["TORCH"] = os.environ["PEERS_TORCH"]
-    command = [interpreters[peer.command[0]], *peer.command[1:]]
+    return [interpreters[peer.command[0]], *peer.command[1:]]
+
+
+def measure_peer(job: Job, peer: Peer) -> Row:
+    """One round of a peer, measured as the product is."""
+    command = peer_command(peer)
     folder = str(HERE / "peers")
     with tempfile.TemporaryDirectory() as scratch:
         environment = {**peer.environment, "PEERS_CACHE": os.path.join(scratch, "cache")}
@@ -136,10 +158,9 @@ def measure(jobs: Sequence[Job], check: bool, rounds: int, wait: float, out: Pat
             stream.write(json.dumps({"job": job, "program": program, "round": round, **row}) + "\n")
             stream.flush()
 
-        files: dict[str, Path] = {}
-        for job in jobs:
-            path = files[job.name] = Path(folder) / f"{job.name.replace(' ', '-')}.npz"
-            write_batches(job.data, 1 + job.warmup + job.steps, path)
+        inputs = {
+            job.name: write_inputs(job, 1 + job.warmup + job.steps, Path(folder)) for job in jobs
+        }
         for round in range(rounds):
             if check:
                 wait_until_quiet(wait)
@@ -152,7 +173,28 @@ def measure(jobs: Sequence[Job], check: bool, rounds: int, wait: float, out: Pat
                     wait_until_quiet(wait)
                     keep(job.name, peer.name, round, measure_peer(job, peer))
                 wait_until_quiet(wait)
-                keep(job.name, "sexpgpu", round, measure_product(job, files[job.name]))
+                keep(job.name, "sexpgpu", round, measure_product(job, inputs[job.name]))
+
+
+def compare_losses(job: Job, steps: int) -> str:
+    """The losses of the first steps, held against those of the job's first peer."""
+    job = job._replace(steps=steps - 1, warmup=0)
+    with tempfile.TemporaryDirectory() as scratch:
+        inputs = write_inputs(job, steps, Path(scratch))
+        command = product_command(job, steps, 1, os.path.join(scratch, "runs"), inputs)
+        ours = checked(run(command, product_environment(scratch), scratch))
+        more = ["--steps", str(job.steps), "--warmup", "0", "--losses"]
+        theirs = checked(
+            run([*peer_command(job.peers[0]), *more], job.peers[0].environment, str(HERE / "peers"))
+        )
+    found = [x.data["metrics"]["train/loss"] for x in ours.lines if x.data.get("kind") == "train"]
+    wanted = theirs.lines[-1].data["losses"]
+    apart = [abs(a - b) / abs(b) for a, b in zip(found, wanted, strict=True)]
+    worst = max(range(steps), key=apart.__getitem__)
+    return (
+        f"{job.name}, {steps} steps: {found[0]:.6f} -> {found[-1]:.6f}; {job.peers[0].name}: "
+        f"{wanted[0]:.6f} -> {wanted[-1]:.6f}; at most {apart[worst]:.1e} apart (step {worst + 1})"
+    )
 
 
 def medians(rows: Sequence[Row]) -> Row:
@@ -204,10 +246,16 @@ def main() -> None:
     parser.add_argument("--wait", type=float, default=45, help="seconds to wait for quiet")
     parser.add_argument("--out", type=Path, default=RESULTS / "results.jsonl")
     parser.add_argument("--show", type=Path, metavar="FILE", help="only print the table of FILE")
+    parser.add_argument("--losses", action="store_true", help="only compare losses of 50 steps")
     given = parser.parse_args()
     unknown = set(given.jobs) - set(names)
     if unknown:
         parser.error(f"no job {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    if given.losses:
+        for job in JOBS:
+            if job.name in (given.jobs or names):
+                print(compare_losses(job, 50), flush=True)
+        return
     if given.show is None:
         chosen = given.jobs or [job.name for job in JOBS] + ["start-up"]
         given.out.parent.mkdir(parents=True, exist_ok=True)

@@ -31,6 +31,7 @@ def arguments(**extra):
     p.add_argument("--steps", type=int, default=50)
     p.add_argument("--warmup", type=int, default=5)
     p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--losses", dest="all_losses", action="store_true", help="every step's loss in the JSON line")
     p.add_argument("--tag", default="", help="free text copied to the JSON line")
     for name, kw in extra.items():
         p.add_argument("--" + name.replace("_", "-"), **kw)
@@ -212,6 +213,8 @@ def timed_loop(step, state, batches, args, read, items, per_call=1, lag=1, stage
                first_foreign_cores=first_foreign,
                peak_rss_mib=peak_rss_mib(), first_loss=first, last_loss=last,
                tail_loss=statistics.fmean(losses[-8:] or [last]))
+    if args.all_losses:
+        out["losses"] = [first, *losses]
     out.update(stages or {})
     return out
 
