@@ -93,13 +93,13 @@ def apply_edits(diagnostics: Sequence[Diagnostic]) -> bool:
 
 
 def write_whole(path: str, text: str) -> None:
-    """Replace a file at once, so that no half of it can be left behind."""
+    """Write or replace a file at once, so that no half of it can be left behind."""
     path = os.path.realpath(path)
     beside = f"{path}.{os.getpid()}.new"
     try:
         with open(beside, "w", encoding="utf-8", newline="") as stream:
             stream.write(text)
-        if sys.platform != "win32":
+        if sys.platform != "win32" and os.path.exists(path):
             os.chmod(beside, os.stat(path).st_mode & 0o7777)
         os.replace(beside, path)
     except OSError:

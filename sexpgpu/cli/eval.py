@@ -15,6 +15,7 @@ from sexpgpu.cli.inputs import compile_input, limits_of, source_of
 from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
 from sexpgpu.diagnostics import render
 from sexpgpu.diagnostics.codes import read as read_codes
+from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.lisp.batch import Batch
 from sexpgpu.lisp.conditions import precedence
@@ -25,6 +26,7 @@ from sexpgpu.lisp.state import STATE
 from sexpgpu.source import Source
 
 if TYPE_CHECKING:
+    from sexpgpu.compiler import Compiled
     from sexpgpu.lisp.values import Module
 
 UNFINISHED = (read_codes.E_READ_001, read_codes.E_READ_003, read_codes.E_READ_010)
@@ -120,11 +122,17 @@ class Evaluator:
 def scope_of(
     file: str, variants: Sequence[str], knobs: dict[str, str], limits: dict[str, str]
 ) -> Evaluator:
-    """An evaluator in the scope of a file; SxError with every diagnostic when it has errors."""
+    """An evaluator in the scope of a file, which may be a library; SxError with every diagnostic
+    when it has errors."""
     compiled = compile_input(file, variants, knobs, limits)
-    if compiled.errors or compiled.module is None:
+    if compiled.module is None or faults_of(compiled):
         raise SxError(*compiled.diagnostics)
     return Evaluator(compiled.session, compiled.module)
+
+
+def faults_of(compiled: Compiled) -> list[Diagnostic]:
+    """The errors of a file, but for the contract names that a library does not define."""
+    return [e for e in compiled.errors if e.code is not run_codes.E_RUN_001]
 
 
 def error_object(error: SxError) -> dict[str, Any]:

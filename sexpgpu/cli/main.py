@@ -18,10 +18,13 @@ from sexpgpu.cli.faults import USAGE, NoSuchVerb, report_exception, report_usage
 
 VERBS = {
     "check": "Every diagnostic of a file, without running it.",
+    "watch": "Check again on every save.",
     "explain": "What the compiler made of a file, or what a code means.",
     "diff": "What differs in meaning between two files or runs.",
     "ir": "The IR document of a file.",
+    "new": "Begin a run file from a template, another file, or a run.",
     "fmt": "The one layout of a file.",
+    "macroexpand": "What the macros of a file make.",
     "eval": "Evaluate Lisp forms at compile time.",
     "variants": "The knobs, variants and sweeps that a file declares.",
     "run": "Train.",

@@ -7,6 +7,7 @@ another place of the file is no difference.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +26,7 @@ def difference(a: Document, b: Document) -> dict[str, Any]:
     found: dict[str, Any] = {
         "knobs": _knobs(a, b),
         "run": _records("", a.run.to_json(), b.run.to_json(), skip=("evaluations",)),
-        "loaders": _named(a.loaders, b.loaders, "name"),
+        "loaders": _loaders(a, b),
         "parameters": _parameters(a, b),
         "optimizer": _optimizer(a, b),
         "evaluations": _evaluations(a, b),
@@ -69,6 +70,30 @@ def _records(
             found += _records(place, one, other)
         else:
             found.append(_change(place, ours, theirs))
+    return found
+
+
+def _loaders(a: Document, b: Document) -> Changes:
+    """Differences of loaders. Relative paths from two folders that lead to one file are none."""
+    changes = _named(a.loaders, b.loaders, "name")
+    ours, theirs = _data_paths(a), _data_paths(b)
+    return [
+        change
+        for change in changes
+        if not change["what"].endswith(".source.path")
+        or ours.get(change["what"]) != theirs.get(change["what"])
+    ]
+
+
+def _data_paths(document: Document) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for loader in document.loaders:
+        for stage in loader.stages:
+            paths: Any = stage.source.get("path") or []
+            found[f"{loader.name}.stages.{stage.name}.source.path"] = [
+                os.path.realpath(os.path.join(stage.base, path))
+                for path in ([paths] if isinstance(paths, str) else paths)
+            ]
     return found
 
 

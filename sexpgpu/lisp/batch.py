@@ -1,6 +1,6 @@
 """Evaluation of single forms, each in a fresh environment, for the conformance protocol.
 
-{"values": ["printed", …]}
+{"values": ["printed", …], "output": "what it printed"}
 {"error": {"code": "E-…", "message": "…", "condition": ["type-error", "error", …]}}
 """
 
@@ -46,7 +46,9 @@ class Batch:
         saved = STATE.module
         STATE.module = module
         try:
-            return {"values": self._values(text, module)}
+            STATE.output.take()
+            values = self._values(text, module)
+            return {"values": values, "output": STATE.output.take()}
         except LispError as error:
             answer = self._error(session.report(error))
             answer["error"]["condition"] = precedence(error.condition)

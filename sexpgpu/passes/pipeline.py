@@ -5,7 +5,8 @@ Autodiff is not among them: it runs where gradients are asked for, before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from sexpgpu.diagnostics.model import Note, SxError
@@ -74,9 +75,39 @@ def run(
     return graph
 
 
+STAGES = ("traced", *(name for name, _ in PASSES))
+"""What `recorded` can ask for: the graph as it was traced and differentiated, or after a pass."""
+
+# The innermost open record. A plain list: compiling has a thread of its own, one at a time.
+_RECORDS: list[tuple[str, dict[str, Graph]]] = []
+
+
+@contextmanager
+def recorded(stage: str) -> Generator[dict[str, Graph]]:
+    """Graphs by name as they are at a stage, of all that are optimized while this is open."""
+    if stage not in STAGES:
+        raise ValueError(f"there is no stage {stage!r}: {' '.join(STAGES)}")
+    found: dict[str, Graph] = {}
+    _RECORDS.append((stage, found))
+    try:
+        yield found
+    finally:
+        _RECORDS.pop()
+
+
 def optimized(graph: Graph, precision: str) -> Graph:
     """The graph as a document holds it: after all passes, with the inputs that it needs."""
-    return dce.without_unused_inputs(run(graph, Options(precision)))
+    if not _RECORDS:
+        return dce.without_unused_inputs(run(graph, Options(precision)))
+    wanted, found = _RECORDS[-1]
+    if wanted == "traced":
+        found[graph.name] = graph
+
+    def see(name: str, made: Graph) -> None:
+        if name == wanted:
+            found[graph.name] = made
+
+    return dce.without_unused_inputs(run(graph, Options(precision), seen=see))
 
 
 def closed(graph: Graph) -> Graph:

@@ -63,7 +63,15 @@ def test_a_form_a_line_each_in_a_fresh_environment(sx) -> None:
     assert found[2] == ["f"]
     assert found[3].startswith("E-NAME-")
     assert found[4].startswith("E-READ-")
-    assert result.lines[5] == {"values": []}
+    assert result.lines[5] == {"values": [], "output": ""}
+
+
+def test_what_each_line_prints_is_its_own(sx) -> None:
+    forms = ['(progn (princ "a") 1)', "(+ 1 1)", '(progn (format t "b~%") (car 5))', '(princ "c")']
+    outputs = [
+        line.get("output") for line in sx("eval", "--json", "-", stdin="\n".join(forms)).lines
+    ]
+    assert [outputs[0], outputs[1], outputs[3]] == ["a", "", "c"]
 
 
 def test_an_endless_form_ends(sx) -> None:
