@@ -18,7 +18,7 @@ from sexpgpu.lisp.nodes import (
     Node,
     progn,
 )
-from sexpgpu.lisp.other_names import OPERATORS
+from sexpgpu.lisp.other_names import ABSENT, OPERATORS
 from sexpgpu.lisp.scope import DYNAMIC, LocalMacro, Scope, SymbolMacro, Var
 from sexpgpu.lisp.state import STATE, Site, limit
 from sexpgpu.lisp.values import (
@@ -241,7 +241,13 @@ def _analyze_cons(form: Any, scope: Scope, tails: Tails) -> Node:
             return CallLocal(local, arguments(form.cdr, scope, form), site_here())
         if head.macro is not None:
             return expand_call(form, head.macro, head.name, scope, tails)
-        nodes = arguments(form.cdr, scope, form)
+        elsewhere = head.function is None and (head.name in OPERATORS or head.name in ABSENT)
+        try:
+            nodes = arguments(form.cdr, scope, form)
+        except LispError as failure:
+            if not elsewhere:
+                raise
+            return Defined(CallGlobal(head, [], site_here(), scope), failure)
         inline = INLINE.get(head)
         if inline is not None:
             made = inline(nodes, site_here())
@@ -257,7 +263,7 @@ def _analyze_cons(form: Any, scope: Scope, tails: Tails) -> Node:
         if session is not None:
             session.note_call(head, site, scope)
         made = CallGlobal(head, nodes, site, scope)
-        return Defined(made) if head.name in OPERATORS else made
+        return Defined(made) if elsewhere else made
     if isinstance(head, Function):
         return CallFixed(head, arguments(form.cdr, scope, form), site_here())
     if kind is Operator:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sexpgpu.lisp.calls import as_function, check_count
-from sexpgpu.lisp.errors import undefined_function
+from sexpgpu.lisp.errors import LispError, undefined_function
 from sexpgpu.lisp.nodes import (
     LocalRef,
     Node,
@@ -171,17 +171,20 @@ class Defined(Node):
     """A call whose function must be defined before the arguments are evaluated: its name is an
     operator elsewhere, and what follows it there is no list of arguments."""
 
-    __slots__ = ("call",)
+    __slots__ = ("call", "failure")
 
-    def __init__(self, call: CallGlobal) -> None:
+    def __init__(self, call: CallGlobal, failure: LispError | None = None) -> None:
         self.call = call
+        self.failure = failure  # of the analysis of its arguments
 
     def emit(self, frame: Frame) -> Run:
-        call, run = self.call, self.call.emit(frame)
+        call, failure, run = self.call, self.failure, self.call.emit(frame)
 
         def checked(env: Any) -> Any:
             if call.symbol.function is None:
                 raise undefined_function(call.symbol, call.site, call.scope)
+            if failure is not None:
+                raise failure
             return run(env)
 
         return checked

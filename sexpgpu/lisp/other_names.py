@@ -37,6 +37,72 @@ define-macro defmacro, letrec labels
 _VARIABLES = "true t, false nil, none nil, null nil, undefined nil, else t"
 
 
+# What Common Lisp has and this language has not: names, why, and what to do instead.
+_ABSENT = (
+    (
+        "defclass make-instance slot-value with-slots with-accessors find-class",
+        "there are no classes",
+        "define a structure with defstruct",
+    ),
+    (
+        "defgeneric defmethod call-next-method",
+        "there are no generic functions",
+        "write one function, and choose in it with typecase",
+    ),
+    (
+        "print-object print-unreadable-object",
+        "there are no generic functions",
+        "give the structure a (:print-function …)",
+    ),
+    (
+        "defpackage in-package use-package make-package find-package shadow do-symbols",
+        "there are no packages; a file is a module",
+        'write (require "./file.sx" :as name)',
+    ),
+    (
+        "open with-open-file load probe-file delete-file directory read-byte pathname",
+        "no form reaches a file",
+        "declare data with defloader",
+    ),
+    (
+        "compile compile-file disassemble with-compilation-unit",
+        "functions are compiled as they are defined",
+        "leave the call out",
+    ),
+    (
+        "get-universal-time get-decoded-time get-internal-real-time sleep time",
+        "no form reaches a clock",
+        "leave the call out; the run's events have the times",
+    ),
+    ("make-random-state", "random numbers follow the run's seed", "write (random n)"),
+    (
+        "complex realpart imagpart conjugate phase cis",
+        "there are no complex numbers",
+        "keep two reals",
+    ),
+    (
+        "bit sbit bit-and bit-ior bit-xor bit-not",
+        "there are no bit vectors",
+        "use logand, logior, logxor, lognot on integers",
+    ),
+    (
+        "set-macro-character set-dispatch-macro-character copy-readtable readtable-case",
+        "the reader cannot be changed",
+        "write the form itself",
+    ),
+    (
+        "trace untrace break inspect describe apropos",
+        "there is no debugger",
+        "print what you look for, or ask sexpgpu eval",
+    ),
+    (
+        "pprint-logical-block pprint-newline pprint-indent pprint-tab",
+        "there is no pretty printer",
+        "use format",
+    ),
+)
+
+
 def _table(text: str) -> dict[str, str]:
     table: dict[str, str] = {}
     for entry in text.split(","):
@@ -47,5 +113,7 @@ def _table(text: str) -> dict[str, str]:
 
 OPERATORS = _table(_OPERATORS)
 """Operators: what follows them is no list of arguments, and must not be evaluated first."""
+ABSENT = {name: (why, fix) for names, why, fix in _ABSENT for name in names.split()}
+"""Names of Common Lisp that are not here: why, and what to do."""
 FUNCTIONS = {**_table(_FUNCTIONS), **OPERATORS}
 VARIABLES = _table(_VARIABLES)

@@ -279,7 +279,13 @@ def _prefix(name: Symbol, module: Module | None) -> str:
 
 def uncallable(name: Symbol) -> str | None:
     """What to say of a name that can be no function's."""
-    return f"{brief(name)} is a keyword and cannot be called" if name.module is KEYWORD else None
+    if name.module is KEYWORD:
+        return f"{brief(name)} is a keyword and cannot be called"
+    from sexpgpu.lisp.other_names import ABSENT, OPERATORS
+
+    if name.name in ABSENT and name.name not in OPERATORS:
+        return f"Common Lisp's {name.name} is not here: {ABSENT[name.name][0]}"
+    return None
 
 
 def function_fix(name: Symbol, module: Module | None, scope: Any, call: Span | None) -> str:
@@ -293,12 +299,14 @@ def function_fix(name: Symbol, module: Module | None, scope: Any, call: Span | N
     ):
         return _variable_call(name, call)
     from sexpgpu.lisp.analyze import SPECIAL
-    from sexpgpu.lisp.other_names import FUNCTIONS
+    from sexpgpu.lisp.other_names import ABSENT, FUNCTIONS
 
     known = _visible(module, lambda s: s.function is not None or s.macro is not None)
     known.extend(s.name for s in SPECIAL)
     if FUNCTIONS.get(name.name.replace("_", "-")) in known:
         return f"write {FUNCTIONS[name.name.replace('_', '-')]}"
+    if name.name in ABSENT:
+        return ABSENT[name.name][1]
     if module is not None:
         for alias, target in module.aliases.items():
             found = target.symbols.get(name.name)

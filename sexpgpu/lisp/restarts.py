@@ -143,7 +143,6 @@ def _standard_restart(name: str, arguments: int, must: bool) -> None:
     symbol = CL.own(name)
     value = "value " if arguments else ""
 
-    @builtin(name, f"({value}&optional condition)")
     def use(*given: Any) -> Any:
         condition = given[arguments] if len(given) > arguments else None
         found = find_restart_named(symbol, condition)
@@ -154,6 +153,7 @@ def _standard_restart(name: str, arguments: int, must: bool) -> None:
         return NIL
 
     use.__doc__ = f"Invoke the restart {name}" + ("." if must else ", if one is active.")
+    builtin(name, f"({value}&optional condition)")(use)
 
 
 _standard_restart("continue", 0, False)

@@ -14,6 +14,7 @@ from sexpgpu.lisp.lambda_lists import parse
 from sexpgpu.lisp.macros import macro_function, macro_maker
 from sexpgpu.lisp.nodes import Node
 from sexpgpu.lisp.places import Expander, Place, expansion
+from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.scope import Scope
 from sexpgpu.lisp.values import CL, MV, NIL, Cons, Function, String, Symbol, lisp_list
 from sexpgpu.reader.printer import brief
@@ -97,6 +98,7 @@ def _define_setf_expander(form: Any, scope: Scope, tails: Tails) -> Node:
     return installing(maker, scope, define)
 
 
+@builtin("get-setf-expansion", "(place &optional environment)")
 def get_setf_expansion(place: Any, environment: Any = NIL) -> Any:
     """The five values of a place's setf expansion."""
     from sexpgpu.lisp.scope import null_scope
@@ -112,11 +114,6 @@ def get_setf_expansion(place: Any, environment: Any = NIL) -> Any:
             made.access,
         )
     )
-
-
-CL.own("get-setf-expansion").function = Function(
-    "get-setf-expansion", get_setf_expansion, 1, 2, "(place &optional environment)"
-)
 
 
 @native("define-modify-macro")

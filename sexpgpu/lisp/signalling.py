@@ -242,7 +242,6 @@ def invoke_debugger(condition: Any) -> Any:
 def _reader(name: str, kind: str, slot_name: str) -> None:
     wanted = condition_type(kind)
 
-    @builtin(name, "(condition)")
     def read(condition: Any) -> Any:
         if not isinstance(condition, Condition) or wanted not in TYPES[condition.type].linear:
             raise type_error(condition, kind)
@@ -251,7 +250,9 @@ def _reader(name: str, kind: str, slot_name: str) -> None:
             raise make_error("unbound-slot", name=CL.own(slot_name), instance=condition)
         return value
 
-    read.__doc__ = f"The {slot_name} of a {kind}."
+    article = "an" if kind[0] in "aeiou" else "a"
+    read.__doc__ = f"The {slot_name} of {article} {kind}."
+    builtin(name, "(condition)")(read)
 
 
 for _reader_name, _kind, _slot in (

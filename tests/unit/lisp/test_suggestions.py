@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sexpgpu.compiler import check_text
-from sexpgpu.lisp.other_names import FUNCTIONS, VARIABLES
+from sexpgpu.lisp.other_names import ABSENT, FUNCTIONS, VARIABLES
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.values import CL, PRELUDE, TENSOR
 from sexpgpu.reader.names import nearest
@@ -54,6 +54,36 @@ def test_a_call_of_nothing(call: str, fix: str) -> None:
 
 def test_a_keyword_is_not_called_undefined() -> None:
     assert only("(:matrix)").headline == ":matrix is a keyword and cannot be called"
+
+
+@pytest.mark.parametrize(
+    "form, why, fix",
+    [
+        ("(defclass point () ())", "no classes", "defstruct"),
+        ("(defmethod area ((s square)) s)", "no generic functions", "typecase"),
+        ("(defpackage :mine (:use :cl))", "no packages", "require"),
+        ('(with-open-file (in "x.txt") (read in))', "no form reaches a file", "defloader"),
+        ("(get-universal-time)", "no clock", "leave the call out"),
+        ("(complex 1 2)", "no complex", "two reals"),
+    ],
+)
+def test_what_common_lisp_has_and_this_has_not(form: str, why: str, fix: str) -> None:
+    diagnostic = only(form)
+    name = form[1:].split(maxsplit=1)[0].rstrip(")")
+    assert diagnostic.code.id == "E-NAME-002"
+    assert diagnostic.headline.startswith(f"Common Lisp's {name} is not here")
+    assert why.rsplit(maxsplit=1)[-1] in diagnostic.headline
+    assert fix in (diagnostic.fix or "")
+
+
+def test_names_that_are_here_are_not_called_absent() -> None:
+    present = [
+        name
+        for name in ABSENT
+        for layer in (CL, PRELUDE, TENSOR)
+        if (found := layer.symbols.get(name)) is not None and (found.function or found.macro)
+    ]
+    assert present == []
 
 
 def test_a_global_variable_is_no_function() -> None:
