@@ -12,6 +12,7 @@ from sexpgpu.forms import groups as groups
 from sexpgpu.forms import knobs as knobs
 from sexpgpu.forms import loaders as loaders
 from sexpgpu.forms import models as models
+from sexpgpu.forms import rebinding as rebinding
 from sexpgpu.forms import runs as runs
 from sexpgpu.trace import functions as functions
 from sexpgpu.trace import runfile as runfile

@@ -51,6 +51,11 @@ class Parameter(TensorSource):
     kind = "param"
 
     @property
+    def original(self) -> Parameter:
+        """Itself; of one that stands for another tensor, the parameter that was declared."""
+        return self
+
+    @property
     def kept(self) -> str:
         """The dtype that it is kept in between steps: of a parameter the master's, f32."""
         return "f32"
@@ -124,6 +129,11 @@ class Model(Foreign):
         self.parts: dict[str, Part] = {}
         self.forward: Function | None = None
         self.path: str | None = None
+
+    @property
+    def original(self) -> Model:
+        """Itself; of one on other tensors, the model that was made."""
+        return self
 
     def add(self, name: str, part: Part) -> None:
         if name in self.parts:
@@ -210,6 +220,7 @@ class Tree:
         self._walk(root, "")
 
     def _walk(self, model: Model, path: str) -> None:
+        model = model.original
         seen = model.path is not None and self.models.get(model.path) is model
         if seen:
             self._alias(model, path)
@@ -248,14 +259,15 @@ def walk(model: Model, prefix: str = "") -> Iterator[tuple[str, Part]]:
 # -- functions on models ----------------------------------------------------------------------
 
 
-def _model(value: Any, what: str) -> Model:
+def model_of(value: Any, what: str) -> Model:
+    """The value, if it is a model; else E-PARAM-003."""
     if isinstance(value, Model):
         return value
     raise here(codes.E_PARAM_003, f"{what}: a model was expected, not {print_value(value)}")
 
 
 def _find(model: Any, path: Any, what: str) -> Part:
-    model = _model(model, what)
+    model = model_of(model, what)
     if not isinstance(path, String):
         raise here(codes.E_PARAM_003, f"{what}: a path is a string, not {print_value(path)}")
     at: Part = model
@@ -289,8 +301,13 @@ def param(model: Any, path: Any) -> Any:
 @builtin("params", "(model)", layer=TENSOR, chapter="models")
 def params(model: Any) -> Any:
     """The list of MODEL's trainable parameters, each once, in order of declaration."""
-    found: dict[int, Parameter] = {}
-    for _, item in walk(_model(model, "params")):
+    return lisp_list(trainable_parameters(model_of(model, "params")))
+
+
+def trainable_parameters(model: Model) -> list[Parameter]:
+    """A model's trainable parameters, each once, in order of declaration."""
+    found: dict[Parameter, Parameter] = {}
+    for _, item in walk(model):
         if isinstance(item, Parameter) and not isinstance(item, Buffer) and item.trainable:
-            found.setdefault(id(item), item)
-    return lisp_list(list(found.values()))
+            found.setdefault(item.original, item)
+    return list(found.values())

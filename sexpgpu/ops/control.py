@@ -7,6 +7,9 @@ here. Knows no backend.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from sexpgpu.diagnostics.codes.tensor import (
     E_OP_001,
     E_OP_005,
@@ -14,8 +17,8 @@ from sexpgpu.diagnostics.codes.tensor import (
     E_SHAPE_005,
 )
 from sexpgpu.ir.graph import Attrs, Graph, Node, Value
-from sexpgpu.ir.types import ANY, TensorType
-from sexpgpu.ops.cost import moved
+from sexpgpu.ir.types import ANY, FLOATS, TensorType
+from sexpgpu.ops.cost import moved, movement
 from sexpgpu.ops.rules import merged_batch
 from sexpgpu.ops.samples import f32
 from sexpgpu.ops.schema import OPS, OfBody, OpDef, OpError, Reject, Sample, Types, define
@@ -24,8 +27,9 @@ from sexpgpu.source import NOWHERE
 
 def runs_of(node: Node) -> list[tuple[Graph, int]]:
     """The graphs that a node runs, and how often each."""
-    body = node.attrs.get("body")
-    return [] if body is None else [(body, node.attrs.get("length", 1))]
+    if node.op == "scan":
+        return [(node.attrs["body"], node.attrs["length"])]
+    return [(node.attrs["body"], 1)] if node.op == "recompute" else []
 
 
 def body_cost(body: Graph) -> tuple[int, int]:
@@ -203,6 +207,153 @@ SCAN = define(
                     "body": Graph("scan", _BODY.inputs, (), {}),
                 },
             ),
+        ),
+        variadic=True,
+    )
+)
+
+
+# -- recompute ----------------------------------------------------------------------------------
+
+
+def _infer_recompute(types: Types, attrs: Attrs) -> Types:
+    body: Graph = attrs["body"]
+    if not 0 <= attrs["arguments"] <= len(types):
+        raise OpError(E_OP_001, f"recompute: {attrs['arguments']} of {len(types)} operands")
+    check_body("recompute", body, list(types))
+    return tuple([value.type for value in body.outputs.values()])
+
+
+def _cost_recompute(types: Types, results: Types, attrs: Attrs) -> tuple[int, int]:
+    flops, nbytes = body_cost(attrs["body"])
+    return flops, max(nbytes, moved(types, results))
+
+
+def _sample_recomputed() -> Graph:
+    """x, w -> x * w."""
+    type = TensorType((2,), "f32")
+    x, w, y = Value(type), Value(type), Value(type)
+    nodes = [Node("mul", (x, w), {}, (y,), NOWHERE)]
+    return Graph("recompute", {"argument/0": x, "outer/0": w}, nodes, {"value/0": y})
+
+
+_RECOMPUTE = {"body": _sample_recomputed(), "arguments": 1, "again": False}
+
+RECOMPUTE = define(
+    OpDef(
+        name="recompute",
+        doc="Runs the body once. Its reverse is one too, which runs the forward part `again` in "
+        "place of keeping what that gave; compilers may not share the two runs. The first "
+        "`arguments` operands hold them apart.",
+        operands=(ANY,),
+        attrs={"body": "graph", "arguments": "int", "again": "bool"},
+        infer=_infer_recompute,
+        vjp=OfBody(),
+        precision="body",
+        cost=_cost_recompute,
+        samples=(
+            Sample(f32(2), f32(2), attrs=_RECOMPUTE),
+            Sample(f32(2), f32(2), attrs={**_RECOMPUTE, "again": True}),
+        ),
+        rejects=(
+            Reject(E_OP_005, f32(3), f32(3), **_RECOMPUTE),
+            Reject(E_OP_005, f32(2), **_RECOMPUTE),
+            Reject(E_OP_001, f32(2), f32(2), **{**_RECOMPUTE, "arguments": 3}),
+        ),
+        variadic=True,
+    )
+)
+
+
+# -- custom-vjp ---------------------------------------------------------------------------------
+
+
+class CustomParts:
+    """How the operands of a custom-vjp are divided.
+
+    operands   results of the forward function, its arguments, residuals (what the body of the
+               derivative takes before the cotangents of the results), other tensors that the
+               forward function used
+    body       inputs: residuals, cotangents of the float results; outputs: cotangents of the
+               arguments whose places are `given`
+    """
+
+    __slots__ = ("arguments", "body", "given", "others", "residuals", "results")
+
+    def __init__(self, operands: Sequence[Any], attrs: Attrs) -> None:
+        first = attrs["results"]
+        second = first + attrs["arguments"]
+        third = second + attrs["residuals"]
+        self.results = operands[:first]
+        self.arguments = operands[first:second]
+        self.residuals = operands[second:third]
+        self.others = operands[third:]
+        self.body: Graph = attrs["body"]
+        self.given: tuple[int, ...] = attrs["given"]
+
+
+def _infer_custom(types: Types, attrs: Attrs) -> Types:
+    counts = (attrs["results"], attrs["arguments"], attrs["residuals"])
+    if min(counts) < 0 or sum(counts) > len(types):
+        raise OpError(E_OP_001, f"custom-vjp: {counts} of {len(types)} operands")
+    parts = CustomParts(types, attrs)
+    cotangents = [type for type in parts.results if type.dtype in FLOATS]
+    check_body("custom-vjp", parts.body, [*parts.residuals, *cotangents])
+    outputs = list(parts.body.outputs.values())
+    given = parts.given
+    if len(outputs) != len(given) or any(at >= len(parts.arguments) for at in given):
+        raise OpError(E_OP_005, f"custom-vjp: {len(outputs)} cotangents of arguments {given}")
+    for at, output in zip(given, outputs, strict=True):
+        if not output.type.same_value(parts.arguments[at]):
+            raise OpError(
+                E_OP_005,
+                f"custom-vjp: argument {at} is {parts.arguments[at]}, its cotangent {output.type}",
+            )
+    return tuple(parts.results)
+
+
+def _sample_backward() -> Graph:
+    """residual, cotangent -> their product."""
+    type = TensorType((2,), "f32")
+    x, dy, dx = Value(type), Value(type), Value(type)
+    nodes = [Node("mul", (x, dy), {}, (dx,), NOWHERE)]
+    return Graph("custom-vjp", {"residual/0": x, "cotangent/0": dy}, nodes, {"argument/0": dx})
+
+
+_CUSTOM = {
+    "body": _sample_backward(), "results": 1, "arguments": 1, "residuals": 1, "given": (0,),
+    "taken": False,
+}  # fmt: skip
+
+CUSTOM_VJP = define(
+    OpDef(
+        name="custom-vjp",
+        doc="Its first `results` operands, as they are. The derivative is the body's: from the "
+        "residuals and the results' cotangents it gives those of the arguments `given`; once it is "
+        "`taken`, that of the identity.",
+        operands=(ANY,),
+        attrs={
+            "body": "graph",
+            "results": "int",
+            "arguments": "int",
+            "residuals": "int",
+            "given": "axes",
+            "taken": "bool",
+        },
+        infer=_infer_custom,
+        vjp=OfBody(),
+        precision="body",
+        cost=movement,
+        samples=(
+            # its derivative is what it is told to be: not that of the identity
+            Sample(f32(2), f32(2), f32(2), grad=False, attrs=_CUSTOM),
+            Sample(f32(2), f32(2), f32(2), attrs={**_CUSTOM, "taken": True}),
+        ),
+        rejects=(
+            Reject(E_OP_005, f32(2), f32(3), f32(2), **_CUSTOM),
+            Reject(E_OP_005, f32(2), f32(2), f32(3), **_CUSTOM),
+            Reject(E_OP_005, f32(2), f32(2), f32(2), **{**_CUSTOM, "given": (1,)}),
+            Reject(E_OP_001, f32(2), f32(2), **_CUSTOM),
         ),
         variadic=True,
     )

@@ -16,6 +16,7 @@ from sexpgpu.ir.types import FLOATS
 from sexpgpu.ops import OPS, infer
 from sexpgpu.ops.building import full_like, zeros_like
 from sexpgpu.ops.schema import Cotangents, NoGrad, OfBody
+from sexpgpu.passes.body_vjp import custom_vjp, recompute_vjp
 from sexpgpu.passes.scan_vjp import scan_vjp
 from sexpgpu.source import NOWHERE, Origin
 
@@ -110,6 +111,13 @@ class Reverse:
         nodes[next(at for at, found in enumerate(nodes) if found is node)] = other
 
     def run(self, outputs: Sequence[tuple[Value, Value]]) -> list[Value | None]:
+        """The cotangents of `wrt` for those of some outputs."""
+        self.walk(outputs)
+        self.b.origin, self.b.numerics = self.origin(NOWHERE), ISLAND_F32
+        return [self.total(value) for value in self.wrt]
+
+    def walk(self, outputs: Sequence[tuple[Value, Value]]) -> None:
+        """From the outputs back to `wrt`, whose cotangents are then pending."""
         for value, cotangent in outputs:
             if not value.type.same_value(cotangent.type):
                 raise ValueError(f"cotangent {cotangent.type} of a value {value.type}")
@@ -122,8 +130,6 @@ class Reverse:
             else:
                 continue
             self.visit(node, wanted)
-        self.b.origin, self.b.numerics = self.origin(NOWHERE), ISLAND_F32
-        return [self.total(value) for value in self.wrt]
 
     def give(self, value: Value, cotangent: Value) -> None:
         if value in self.active:
@@ -132,6 +138,10 @@ class Reverse:
                 self.pending[value] = [cotangent]
             else:
                 found.append(cotangent)
+
+    def uses(self, value: Value) -> Sequence[Value]:
+        """The cotangents given to a value, one for each use from the last."""
+        return self.pending.get(value, ())
 
     def total(self, value: Value) -> Value | None:
         """The sum of the cotangents given to a value, which from now on is one."""
@@ -194,7 +204,11 @@ class Reverse:
 
 BodyRule: TypeAlias = "Callable[[Reverse, Node, Cotangents], Cotangents]"
 
-BODY_RULES: dict[str, BodyRule] = {"scan": scan_vjp}
+BODY_RULES: dict[str, BodyRule] = {
+    "custom-vjp": custom_vjp,
+    "recompute": recompute_vjp,
+    "scan": scan_vjp,
+}
 """Op with a body -> its derivative."""
 
 
@@ -203,7 +217,9 @@ def vjp(b: Builder, node: Node, cotangents: Cotangents) -> Cotangents:
     rule = OPS[node.op].vjp
     if isinstance(rule, OfBody):
         floats = [value for value in node.operands if value.dtype in FLOATS]
-        return BODY_RULES[node.op](Reverse(b, floats), node, cotangents)
+        reverse = Reverse(b, floats)
+        reverse.hand_on(node, BODY_RULES[node.op](reverse, node, cotangents))
+        return tuple([reverse.total(value) for value in node.operands])
     assert not isinstance(rule, NoGrad)
     return rule(b, node, cotangents)
 

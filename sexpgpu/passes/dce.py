@@ -75,7 +75,30 @@ def _prune_scan(node: Node, live: set[Value]) -> Node:
     return with_bodies(node, run)
 
 
-PRUNE: dict[str, Callable[[Node, set[Value]], Node]] = {"scan": _prune_scan}
+def _prune_recompute(node: Node, live: set[Value]) -> Node:
+    """The recompute without results that nothing reads and operands that then are of no use."""
+    body: Graph = node.attrs["body"]
+    names = [name for name, r in zip(body.outputs, node.results, strict=True) if r in live]
+    outputs = {name: body.outputs[name] for name in names}
+    used = _used(body, list(outputs.values()))
+    fed = [at for at, value in enumerate(body.inputs.values()) if value in used]
+    if len(outputs) == len(body.outputs) and len(fed) == len(body.inputs):
+        return with_bodies(node, run)
+    inputs = list(body.inputs.items())
+    attrs = {
+        **node.attrs,
+        "body": run(Graph(body.name, dict([inputs[at] for at in fed]), body.nodes, outputs)),
+        "arguments": sum(1 for at in fed if at < node.attrs["arguments"]),
+    }
+    operands = tuple([node.operands[at] for at in fed])
+    results = tuple([value for value in node.results if value in live])
+    return Node(node.op, operands, attrs, results, node.origin, node.numerics)
+
+
+PRUNE: dict[str, Callable[[Node, set[Value]], Node]] = {
+    "recompute": _prune_recompute,
+    "scan": _prune_scan,
+}
 """Op with a body -> the node for the results that are live."""
 
 

@@ -167,5 +167,35 @@ def _emit(
             p.others[before] = after
 
 
-BODY_PRECISION = {"scan": scan_precision}
+def recompute_precision(p: Precision, node: Node) -> None:
+    """Append the recompute under the policy. Casts stay inside: they are run again, too."""
+    graph: Graph = node.attrs["body"]
+    body = _Body(p, graph)
+    for old, operand in zip(graph.inputs.values(), node.operands, strict=True):
+        dtype = next(iter(p.versions[operand])) if operand in p.versions else F32
+        body.enter(old, dtype, operand in p.low, operand in p.masters)
+    body.visit()
+    operands = [p.read(operand, None, "") for operand in node.operands]
+    outputs = {name: body.leave(old, None, "") for name, old in graph.outputs.items()}
+    inputs = dict(zip(graph.inputs, body.new, strict=True))
+    low = [old in body.inner.low for old in graph.outputs.values()]
+    _emit(p, node, inputs, body.inner.nodes, outputs, operands, low)
+
+
+def custom_precision(p: Precision, node: Node) -> None:
+    """What the function gave, as it was computed: its derivative has been taken."""
+    for operand, result in zip(node.operands, node.results, strict=False):
+        if operand in p.versions:
+            p.versions[result] = p.versions[operand]
+            if operand in p.low:
+                p.low.add(result)
+        else:
+            p.others[result] = p.others.get(operand, operand)
+
+
+BODY_PRECISION = {
+    "custom-vjp": custom_precision,
+    "recompute": recompute_precision,
+    "scan": scan_precision,
+}
 """Op with a body -> what the policy makes of it."""

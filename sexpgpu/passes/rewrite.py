@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from sexpgpu.ir.graph import Graph, Node, Value
+from sexpgpu.ir.graph import Builder, Graph, Node, Value
 
 
 def substituted(node: Node, replaced: Mapping[Value, Value]) -> Node:
@@ -35,3 +35,15 @@ def rebuilt(graph: Graph, nodes: Sequence[Node], replaced: Mapping[Value, Value]
     """The graph with those nodes, and with outputs replaced."""
     outputs = {name: replaced.get(value, value) for name, value in graph.outputs.items()}
     return Graph(graph.name, graph.inputs, nodes, outputs)
+
+
+def inlined(b: Builder, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
+    """The outputs of a graph for these inputs, its nodes appended to the builder."""
+    known = dict(zip(graph.inputs.values(), inputs, strict=True))
+    kept = b.origin, b.numerics
+    for node in graph.nodes:
+        b.origin, b.numerics = node.origin, node.numerics
+        operands = tuple([known[value] for value in node.operands])
+        known.update(zip(node.results, b.node(node.op, operands, node.attrs).results, strict=True))
+    b.origin, b.numerics = kept
+    return [known[value] for value in graph.outputs.values()]

@@ -13,7 +13,7 @@ from sexpgpu.ir.graph import Graph, Value
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lisp.calls import call_values, values_list
 from sexpgpu.lisp.values import NIL, Cons, Function, lisp_list
-from sexpgpu.trace.context import Trace, tracing
+from sexpgpu.trace.context import Metric, Term, Trace, tracing
 from sexpgpu.trace.tensor import Tensor, TensorSource, is_tensor
 
 KEY_INPUT = "rng/key"
@@ -47,6 +47,7 @@ class BodyTrace(Trace):
         self.iteration: Value | None = Value(TensorType((), "u32")) if repeats else None
         self._key: Value | None = None
         self.frames = parent.frames
+        self.bindings = parent.bindings
         self.path = parent.path
         self.context_used = parent.context_used
         self.draws = parent.draws
@@ -80,10 +81,10 @@ class BodyTrace(Trace):
             self._key = self.emit("random-fold", captured, self.iteration)
         return self._key
 
-    def tensor_of(self, source: TensorSource) -> Tensor:
-        found = self.sources.get(source)
+    def unbound(self, source: TensorSource) -> Tensor:
+        found = self.written_tensor(source) or self.sources.get(source)
         if found is None:
-            around = self.parent.tensor_of(source)
+            around = self.parent.unbound(source)
             value = self.capture(around.value)
             found = self.sources[source] = Tensor(value, self, around.origin)
         return found
@@ -105,7 +106,55 @@ class BodyTrace(Trace):
     def body(self, inputs: Mapping[str, Value], outputs: Mapping[str, Value]) -> Graph:
         """The graph: these inputs, then what was captured."""
         captured = {f"outer/{at}": v for at, v in enumerate(self.captured.values())}
-        return Graph(self.name, {**inputs, **captured}, self.builder.nodes, outputs)
+        return self.graph({**inputs, **captured}, outputs)
+
+    def graph(self, inputs: Mapping[str, Value], outputs: Mapping[str, Value]) -> Graph:
+        """The graph with just these inputs."""
+        return Graph(self.name, inputs, self.builder.nodes, outputs)
+
+    # ------------------------------------------------------------------ what a body notes
+
+    def written_tensor(self, source: TensorSource) -> Tensor | None:
+        """A buffer that got a new value in this body."""
+        path = getattr(source, "path", None)
+        return self.buffers.get(path) if path in self.written else None
+
+    def counted(self, name: str) -> Value | None:
+        found = self.counters.get(name)
+        if found is None:
+            around = self.parent.counted(name)
+            found = None if around is None else self.capture(around)
+        return found
+
+    def noted(self, name: str) -> Metric | Term | None:
+        return super().noted(name) or self.parent.noted(name)
+
+    def noted_values(self) -> list[Value]:
+        """What the body noted: values of metrics, terms, counters and buffers, each once."""
+        found: dict[Value, None] = {}
+        for metric in self.metrics.values():
+            found.update({metric.value: None, metric.weight: None})
+        for term in self.terms.values():
+            found.update({term.mean: None, term.weight: None})
+        found.update(dict.fromkeys(self.counters.values()))
+        found.update({self.buffers[path].value: None for path in self.written})
+        return list(found)
+
+    def hand_on(self, outer: Mapping[Value, Value]) -> None:
+        """Note on the graph around the body what the body noted, given its values there."""
+        parent = self.parent
+        for m in self.metrics.values():
+            parent.metrics[m.name] = Metric(
+                m.name, m.reduce, outer[m.value], outer[m.weight], m.finish, m.origin
+            )
+        for t in self.terms.values():
+            parent.terms[t.name] = Term(t.name, outer[t.mean], outer[t.weight], t.origin)
+        for name, value in self.counters.items():
+            parent.counters[name] = outer[value]
+        for path, origin in self.written.items():
+            new = outer[self.buffers[path].value]
+            parent.buffers[path] = Tensor(new, parent, origin)
+            parent.written[path] = origin
 
 
 class Marks:

@@ -5,7 +5,7 @@ The trace that runs is the last of `TRACES`. Knows ops only through the builder'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from math import copysign
 from typing import TYPE_CHECKING, Any
@@ -98,6 +98,8 @@ class Trace:
     metrics, terms, counters, draws, context_used   what the functions noted
     buffers        path -> the tensor it holds now;  written  path -> where it was set
     sources        parameters and other TensorSources -> their tensors here, made at first use
+    bindings       parameters that stand for other tensors in the model that is called -> what
+                   gives those
     repeats        whether it is the body of a loop: what it notes would be there many times
     examples_in_turn   whether the graph sees one example after another, so that a draw cannot tell
                    which it draws for
@@ -106,6 +108,7 @@ class Trace:
 
     __slots__ = (
         "batch",
+        "bindings",
         "buffers",
         "builder",
         "calls",
@@ -161,6 +164,7 @@ class Trace:
         self.written: dict[str, Origin] = {}
         self.context_used: set[str] = set()
         self.draws: list[Draw] = []
+        self.bindings: Mapping[Any, Callable[[Trace], Tensor]] = {}
         self.sources: dict[Any, Tensor] = {}  # a parameter or other TensorSource -> its tensor here
         self.node_limit = MAX_NODES
         self.examples_in_turn = False
@@ -203,7 +207,24 @@ class Trace:
 
     def tensor_of(self, source: TensorSource) -> Tensor:
         """The tensor that stands for a parameter or another source in this graph."""
+        return self.bound(source) or self.unbound(source)
+
+    def unbound(self, source: TensorSource) -> Tensor:
+        """The same without regard to `with-params`."""
         return source.current_tensor(self)
+
+    def bound(self, source: TensorSource) -> Tensor | None:
+        """The tensor that `with-params` has put in place of a parameter."""
+        make = source.make or self.bindings.get(source)
+        return None if make is None else make(self)
+
+    def noted(self, name: str) -> Metric | Term | None:
+        """The metric or loss term of that name, if there is one yet."""
+        return self.metrics.get(name) or self.terms.get(name)
+
+    def counted(self, name: str) -> Value | None:
+        """What has been added to a counter so far."""
+        return self.counters.get(name)
 
     def adopt(self, tensor: Tensor) -> Tensor | None:
         """The tensor of this graph for one of another, where this graph is a body in that one."""

@@ -212,14 +212,14 @@ def _begin(what: str, name: Any, values: Any) -> tuple[Trace, str, list[Any], Or
         raise failure(
             E_METRIC_001, f"{what}: the name {full} is reserved for what every run reports"
         )
-    for taken in (trace.metrics.get(full), trace.terms.get(full)):
-        if taken is not None:
-            span = taken.origin.user_span
-            raise failure(
-                E_METRIC_001,
-                f"{what}: {full} is noted twice in the graph {trace.name}",
-                notes=[Note("the first is here", span)] if span else [],
-            )
+    taken = trace.noted(full)
+    if taken is not None:
+        span = taken.origin.user_span
+        raise failure(
+            E_METRIC_001,
+            f"{what}: {full} is noted twice in the graph {trace.root.name}",
+            notes=[Note("the first is here", span)] if span else [],
+        )
     return trace, full, items_of(what, "the values", values), origin
 
 
@@ -381,7 +381,7 @@ def counter(name: Any) -> Count:
     if given is None:
         raise failure(E_RUN_022, f"counter: the name is {brief(name)}, wanted a keyword")
     trace = TRACES[-1]
-    noted = trace.counters.get(given)
+    noted = trace.counted(given)
     return Count(given, 0 if noted is None else Tensor(noted, trace, trace.builder.origin))
 
 

@@ -78,6 +78,7 @@ class TensorSource(Foreign):
     __slots__ = ()
 
     lisp_type = "tensor"
+    make: Callable[[Trace], Tensor] | None = None  # of one that stands for a tensor of some trace
 
     def current_tensor(self, trace: Trace) -> Tensor:
         """Its tensor in this trace."""

@@ -1,6 +1,8 @@
-"""NumPy rules of sexpgpu/ops/control.py: plain loops."""
+"""NumPy rules of sexpgpu/ops/control.py: plain loops and calls."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -30,3 +32,15 @@ def _scan(
         for stack, y in zip(stacks, results[carries:], strict=True):
             stack[i] = y
     return (*carry, *stacks)
+
+
+@evaluates("recompute", raw=True, runs=True)
+def _recompute(
+    run: Run, *operands: np.ndarray, body: Graph, arguments: int, again: bool
+) -> tuple[np.ndarray, ...]:
+    return tuple(run(body, operands))
+
+
+@evaluates("custom-vjp", raw=True)
+def _custom_vjp(*operands: np.ndarray, results: int, **_: Any) -> tuple[np.ndarray, ...]:
+    return operands[:results]

@@ -217,6 +217,15 @@ E_PARAM_006 = code(
     bad=GOOD.replace("(funcall model x)", "(funcall (nn:linear 1 1) x)"),
     good=GOOD,
 )
+E_PARAM_007 = code(
+    "E-PARAM-007",
+    title="tensors that do not fit a model's parameters",
+    explain="with-params takes a list of float tensors in the order of (params model), each of its "
+    "parameter's shape, or with more axes in front of it.",
+    fix="map over (params model), so that there is one tensor for each, of its shape",
+    bad=GOOD.replace("(funcall model x)", "(funcall (with-params model (list x)) x)"),
+    good=GOOD.replace("(funcall model x)", "(funcall (with-params model (params model)) x)"),
+)
 
 # -- optimizers (OPT) -------------------------------------------------------------------------
 

@@ -280,6 +280,57 @@ E_GRAD_003 = code(
     fix="take the gradient with respect to a float tensor, or cast before grad",
 )
 
+_CUSTOM = """\
+(require "sexpgpu/optim" :as optim)
+(defloader train :source (inline (x (0.0 1.0) (1.0 2.0))) :batch 2)
+(defun prepare (batch) (field batch :x))
+(defmodel net ()
+  (defparam w (2))
+  (forward (x)
+    (funcall (custom-vjp {forward} {backward}) {arguments})))
+(defun objective (model x) (mean (funcall model x)))
+(defrun net :model (net) :optimizer (optim:sgd :lr 0.1) :steps 2)
+"""
+
+_BACKWARD = "(lambda (kept dy) (values (* (second kept) dy) (sum (* (first kept) dy) :axis 0)))"
+
+E_GRAD_004 = code(
+    "E-GRAD-004",
+    title="a function with its own derivative that uses more than its arguments",
+    explain="The backward function of custom-vjp gives cotangents for the arguments alone. A "
+    "parameter, or another tensor that needs a gradient, which the forward function uses without "
+    "being given it would silently get none.",
+    fix="make it an argument of the function, or cut its gradient with stop-gradient",
+    bad=_CUSTOM.format(
+        forward="(lambda (x) (values (* x w) x))",
+        backward="(lambda (x dy) (* x dy))",
+        arguments="x",
+    ),
+    good=_CUSTOM.format(
+        forward="(lambda (x w) (values (* x w) (list x w)))",
+        backward=_BACKWARD,
+        arguments="x w",
+    ),
+)
+E_GRAD_005 = code(
+    "E-GRAD-005",
+    title="cotangents that do not fit the arguments",
+    explain="The backward function of custom-vjp gives one value for each argument of the forward "
+    "function: a tensor of the argument's shape and dtype, a list alike for a list, or nil for no "
+    "gradient.",
+    fix="return (values ...), one cotangent for each argument, summed over what was broadcast",
+    bad=_CUSTOM.format(
+        forward="(lambda (x w) (values (* x w) (list x w)))",
+        backward="(lambda (kept dy) (values (* (second kept) dy) (* (first kept) dy)))",
+        arguments="x w",
+    ),
+    good=_CUSTOM.format(
+        forward="(lambda (x w) (values (* x w) (list x w)))",
+        backward=_BACKWARD,
+        arguments="x w",
+    ),
+)
+
 # -- precision (NUM) ----------------------------------------------------------------------------
 
 E_NUM_001 = code(

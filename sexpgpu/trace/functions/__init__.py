@@ -9,6 +9,7 @@ from sexpgpu.trace.functions import conv as conv
 from sexpgpu.trace.functions import einsum as einsum
 from sexpgpu.trace.functions import elementwise as elementwise
 from sexpgpu.trace.functions import factor as factor
+from sexpgpu.trace.functions import gradient as gradient
 from sexpgpu.trace.functions import index as index
 from sexpgpu.trace.functions import linalg as linalg
 from sexpgpu.trace.functions import make as make

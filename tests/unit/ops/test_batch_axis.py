@@ -22,8 +22,8 @@ OPERATING = [
 ]
 
 
-# their samples are vectors, or they sum over the batch
-NEVER = {"conv-weight-grad"}
+# their samples are vectors, or they sum over the batch, or it is that of their body
+NEVER = {"conv-weight-grad", "recompute"}
 
 
 def draw(sample: Sample, type: TensorType, rng: np.random.Generator) -> np.ndarray:
