@@ -111,7 +111,7 @@ def test_limits_end_in_a_code(text: str, code: str) -> None:
 def test_ten_thousand_nested_calls(call: str) -> None:
     batch = Batch()
     define = f"(defun f (n) (if (= n 1) 1 (1+ {call})))"
-    assert batch.evaluate(f"(progn {define} (f 10000))") == {"values": ["10000"]}
+    assert batch.evaluate(f"(progn {define} (f 10000))")["values"] == ["10000"]
     answer = batch.evaluate(f"(progn {define} (f 10001))")
     assert answer["error"]["code"] == "E-LIMIT-002"
 
