@@ -266,16 +266,19 @@ def _compile(compiled: Compiled, experiment: Experiment) -> None:
 
 def _unique(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
     """Each finding once, in order of place within the order of discovery: the warning that a call
-    names no function is no news beside the error that it raised."""
+    names no function is no news beside the error that it raised, nor is a limit after a limit."""
     undefined = [d.span for d in diagnostics if d.code is lisp_codes.E_NAME_002]
     seen: set[Any] = set()
     kept: list[Diagnostic] = []
     for diagnostic in diagnostics:
         if diagnostic.code is lisp_codes.W_NAME_002 and diagnostic.span in undefined:
             continue
-        # A module that is not there is missed at every name of it: said once.
-        place = None if "no module is called" in diagnostic.headline else diagnostic.span
-        key = (diagnostic.code.id, diagnostic.headline, place)
+        # A module that is not there is missed at every name of it, and what comes after a limit
+        # runs into it again: said once.
+        once = "no module is called" in diagnostic.headline or diagnostic.code.id.startswith(
+            "E-LIMIT-"
+        )
+        key = (diagnostic.code.id, diagnostic.headline, None if once else diagnostic.span)
         if key not in seen:
             seen.add(key)
             kept.append(diagnostic)

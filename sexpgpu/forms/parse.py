@@ -13,7 +13,7 @@ from typing import Any
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
-from sexpgpu.lisp.hostforms import CALL_HOST, Context, quoted
+from sexpgpu.lisp.hostforms import Context, call_host
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.spans import car_span
 from sexpgpu.lisp.state import current_origin
@@ -41,7 +41,7 @@ FUNCTION = CL.own("function")
 
 def call(function: Callable[..., Any], *forms: Any) -> Any:
     """The form that calls a Python function with the values of the forms."""
-    return lisp_list([CALL_HOST, quoted(function), *forms])
+    return call_host(function, *forms)
 
 
 def is_keyword(value: Any) -> bool:

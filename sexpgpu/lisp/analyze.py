@@ -10,7 +10,7 @@ from typing import Any
 
 from sexpgpu.lisp.callnodes import CallFixed, CallGlobal, CallLocal, CallValue, Defined
 from sexpgpu.lisp.errors import LispError, program_error
-from sexpgpu.lisp.hostforms import Operator
+from sexpgpu.lisp.hostforms import HostValue, Operator
 from sexpgpu.lisp.nodes import (
     Constant,
     GlobalRef,
@@ -39,18 +39,30 @@ Analyzer = Callable[[Any, Scope, Tails], Node]
 
 SPECIAL: dict[Symbol, Analyzer] = {}  # CL's special operators
 NATIVE: dict[Symbol, Analyzer] = {}  # macros of CL that are analysed directly
+_QUOTE = CL.own("quote")
+
 INLINE: dict[Symbol, Callable[[list[Node], Site], Node | None]] = {}  # functions done in place
 
 
 class _At:
     """Where the analysis is."""
 
-    __slots__ = ("checks", "depth", "expansions", "lazy", "place", "record", "templates")
+    __slots__ = (
+        "checks",
+        "depth",
+        "expansions",
+        "lazy",
+        "nested",
+        "place",
+        "record",
+        "templates",
+    )
 
     def __init__(self) -> None:
         self.place: tuple[Any, ...] | None = None
         self.expansions: tuple[tuple[str, Span | None], ...] = ()
         self.depth = 0  # nested macro expansions
+        self.nested = 0  # nested forms that no reader made
         self.lazy = False  # functions at top level are analysed when first called
         self.checks = False  # inside the expansion of a macro of the user's (lisp.hygiene)
         self.templates = False  # inside the definition of such a macro
@@ -131,8 +143,15 @@ def analyze(form: Any, scope: Scope, tails: Tails = ()) -> Node:
     if kind is Symbol:
         return variable(form, scope)
     if kind is Cons or kind is TemplateCons:
-        return _analyze_cons(form, scope, tails)
-    return Constant(form)
+        # The reader limits the depth of what is written; this is for what programs make.
+        AT.nested = nested = AT.nested + 1
+        try:
+            if nested > 10 * STATE.limits.nesting:
+                raise limit("forms", 10 * STATE.limits.nesting)
+            return _analyze_cons(form, scope, tails)
+        finally:
+            AT.nested = nested - 1
+    return Constant(form.value if kind is HostValue else form)
 
 
 def analyze_car(cell: Any, scope: Scope, tails: Tails = ()) -> Node:
@@ -193,11 +212,11 @@ def variable(symbol: Symbol, scope: Scope) -> Node:
             found.captured = True
         return LocalRef(found, site_here())
     if type(found) is SymbolMacro:
-        return analyze(found.expansion, scope)
+        return _expand_symbol(found.expansion, scope)
     if symbol.constant and symbol.value is not UNBOUND:
         return Constant(symbol.value)
     if found is not DYNAMIC and symbol.symbol_macro is not UNBOUND:
-        return analyze(symbol.symbol_macro, scope)
+        return _expand_symbol(symbol.symbol_macro, scope)
     return GlobalRef(symbol, site_here(), None if symbol.special else scope)
 
 
@@ -219,7 +238,42 @@ _ASSIGNING = frozenset(
 )
 
 
+def _expand_symbol(expansion: Any, scope: Scope) -> Node:
+    """The node of a symbol macro's expansion."""
+    STATE.charge(1)
+    AT.depth += 1
+    try:
+        if AT.depth > STATE.limits.expansions:
+            raise limit("expansion", STATE.limits.expansions)
+        return analyze(expansion, scope)
+    finally:
+        AT.depth -= 1
+
+
+def check_finite(form: Any) -> None:
+    """Charge fuel for every cons of a form that no reader made, before its analysis: a circular
+    form, or one that shares parts without end, runs out of fuel here."""
+    count = 0
+    work = [form] if isinstance(form, Cons) and type(form) is not SrcCons else []
+    while work:
+        at = work.pop()
+        if at.car is _QUOTE:
+            continue  # its object is data, which may be circular
+        while isinstance(at, Cons) and type(at) is not SrcCons:
+            count += 1
+            if count & 1023 == 0:
+                STATE.charge(1024)
+            car = at.car
+            if isinstance(car, Cons) and type(car) is not SrcCons:
+                work.append(car)
+            at = at.cdr
+    STATE.charge(count & 1023)
+
+
 def _analyze_cons(form: Any, scope: Scope, tails: Tails) -> Node:
+    STATE.fuel = fuel = STATE.fuel - 1
+    if fuel < 0:
+        STATE.refuel()
     head = form.car
     kind = type(head)  # pyright: ignore[reportUnknownVariableType]
     if kind is Symbol:
@@ -266,7 +320,7 @@ def _analyze_cons(form: Any, scope: Scope, tails: Tails) -> Node:
         return Defined(made) if elsewhere else made
     if isinstance(head, Function):
         return CallFixed(head, arguments(form.cdr, scope, form), site_here())
-    if kind is Operator:
+    if isinstance(head, Operator):
         return head.analyze(form, scope, tails)
     if isinstance(head, Cons) and isinstance(head.car, Symbol) and head.car.name == "lambda":
         function_node = analyze(head, scope)
@@ -305,6 +359,8 @@ def expand_once(form: Any, macro: Function, scope: Any) -> Any:
     STATE.charge(1)
     try:
         expansion = macro.call(form, scope)
+        check_finite(expansion)
+        return expansion
     except LispError as error:
         error.uses.append((macro.name, site))
         raise

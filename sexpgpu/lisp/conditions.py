@@ -133,6 +133,8 @@ def slot(condition: Condition, name: str) -> Any:
     if name == "expected-type" and name not in slots:
         if "expected_form" in slots:
             return slots["expected_form"]
+        if type(slots.get("expected")) is not str:
+            return None
         if "sequence" in slots:
             return CL.own("integer")
         if "expected" in slots:
@@ -145,9 +147,9 @@ def slot(condition: Condition, name: str) -> Any:
         return lisp_list(value)
     if name == "operation" and isinstance(value, str):
         return CL.own(value) if value else NIL
-    if name == "format-control" and value is None and slots.get("message") is not None:
+    if value is None and name == "format-control" and type(slots.get("message")) is str:
         return String(slots["message"].replace("~", "~~"))
-    if name == "format-arguments" and value is None:
+    if value is None and name == "format-arguments":
         return NIL
     return value
 
@@ -160,7 +162,7 @@ def report(condition: Condition) -> str:
             return at.report(condition)
     slots = condition.slots
     message = slots.get("message")
-    if message is not None:
+    if type(message) is str:  # ours: the values of a program's own slots are never Python texts
         return message
     control = slots.get("format-control")
     if control is not None:
@@ -192,7 +194,7 @@ def _shown(value: Any) -> str:
 
 def _report_type_error(condition: Condition) -> str:
     slots = condition.slots
-    if "sequence" in slots:
+    if "sequence" in slots and type(slots.get("expected")) is str:
         from sexpgpu.lisp.values import Vector
 
         sequence = slots["sequence"]
@@ -207,10 +209,13 @@ def _report_type_error(condition: Condition) -> str:
         )
         return f"index {_shown(slots['datum'])} is out of range for a sequence of length {length}"
     expected = slots.get("expected")
-    if expected is None:
-        expected = _shown(slot(condition, "expected-type"))
+    if type(expected) is not str:
+        wanted = slot(condition, "expected-type")
+        expected = "the type that is expected" if wanted is None else f"type {_shown(wanted)}"
+    else:
+        expected = f"type {expected}"
     datum = slots.get("datum")
-    return f"{_shown(datum) if datum is not None else 'a value'} is not of type {expected}"
+    return f"{_shown(datum) if datum is not None else 'a value'} is not of {expected}"
 
 
 def _report_cell(what: str) -> Callable[[Condition], str]:

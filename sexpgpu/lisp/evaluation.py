@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sexpgpu.lisp.analyze import SPECIAL, run_node
+from sexpgpu.lisp.analyze import SPECIAL, check_finite, run_node
 from sexpgpu.lisp.calls import as_function, call_values, check_count, values_of
 from sexpgpu.lisp.errors import (
     program_error,
@@ -16,7 +16,7 @@ from sexpgpu.lisp.functions import lambda_node
 from sexpgpu.lisp.journal import keep
 from sexpgpu.lisp.macros import macroexpand, macroexpand_1
 from sexpgpu.lisp.registry import builtin
-from sexpgpu.lisp.scope import Scope, function_key, null_scope
+from sexpgpu.lisp.scope import environment_scope, function_key, null_scope
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.toplevel import evaluate_top_level
 from sexpgpu.lisp.values import (
@@ -95,6 +95,7 @@ def eval_(form: Any) -> Any:
             from sexpgpu.lisp.state import limit
 
             raise limit("depth", STATE.depth)
+        check_finite(form)
         return evaluate_top_level(form)
     finally:
         STATE.stack.pop()
@@ -104,6 +105,7 @@ def eval_(form: Any) -> Any:
 @builtin("macroexpand", "(form &optional environment)")
 def macroexpand_(form: Any, environment: Any = NIL) -> Any:
     """(values expansion expanded-p), until FORM is no macro call."""
+    check_finite(form)
     expanded, more = macroexpand(form, environment)
     return MV((expanded, T if more else NIL))
 
@@ -111,6 +113,7 @@ def macroexpand_(form: Any, environment: Any = NIL) -> Any:
 @builtin("macroexpand-1", "(form &optional environment)")
 def macroexpand_1_(form: Any, environment: Any = NIL) -> Any:
     """(values expansion expanded-p), once."""
+    check_finite(form)
     expanded, more = macroexpand_1(form, environment)
     return MV((expanded, T if more else NIL))
 
@@ -319,12 +322,11 @@ def macro_function_(symbol: Any, environment: Any = NIL) -> Any:
     from sexpgpu.lisp.scope import LocalFunction, LocalMacro
 
     _symbol(symbol)
-    if isinstance(environment, Scope):
-        local = environment.function(symbol)
-        if isinstance(local, LocalMacro):
-            return local.function
-        if isinstance(local, LocalFunction):
-            return NIL
+    local = environment_scope(environment).function(symbol)
+    if isinstance(local, LocalMacro):
+        return local.function
+    if isinstance(local, LocalFunction):
+        return NIL
     return symbol.macro or NIL
 
 
@@ -388,6 +390,7 @@ def lambda_function(form: Any) -> Function:
         raise type_error(form, "function")
     if not isinstance(form.cdr, Cons):
         raise program_error("malformed lambda: write (lambda (parameter…) form…)")
+    check_finite(form)
     node = lambda_node("lambda", form.cdr.car, form.cdr.cdr, null_scope(), None, form)
     return run_node(node)
 

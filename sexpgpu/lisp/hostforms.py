@@ -6,16 +6,17 @@
         return expansion
 
 The expansion is ordinary Lisp data. In operator position it may hold a Function (called directly)
-or one of the Operator objects below (no symbol names them, so programs cannot reach them), and
-`(quote object)` may carry any Python object; `quoted(object)` makes that. Reuse the user's own
-subforms: their places then stay known.
+or one of the Operator objects below (no symbol names them), and `(quote object)` may carry any Lisp
+value; `quoted(object)` makes that. Reuse the user's own subforms: their places then stay known.
+Programs can take an expansion apart (macroexpand): an operator must bear any arguments, and
+`call_host` makes one that is good in that one form only.
 
 Operators for expansions:
 
 FLET_VALUES   (FLET_VALUES ((name form)…) body…): like flet, but each name is bound as a local
               function to the *value* of its form (a Function, or a Foreign with lisp_function).
 VALUES_CALL   (VALUES_CALL function-form argument…): calls the value of the first form.
-CALL_HOST     (CALL_HOST 'python-callable argument…): calls a Python callable with the values.
+call_host(python-callable, argument…): the form that calls it with the values of the arguments.
 THUNK         (THUNK body…): the Python callable of no arguments that evaluates the body.
 """
 
@@ -25,9 +26,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sexpgpu.diagnostics.model import Code, Diagnostic, Label, Note, SxError
+from sexpgpu.lisp.errors import type_error
+from sexpgpu.lisp.scope import environment_scope
 from sexpgpu.lisp.spans import span_of
 from sexpgpu.lisp.state import STATE
-from sexpgpu.lisp.values import CL, NIL, Cons, Function, Module, Symbol, lisp_list
+from sexpgpu.lisp.values import (
+    CL,
+    NIL,
+    Char,
+    Cons,
+    Function,
+    Module,
+    String,
+    Symbol,
+    Vector,
+    lisp_list,
+)
 from sexpgpu.source import Span
 
 if TYPE_CHECKING:
@@ -49,15 +63,53 @@ class Operator:
 
 FLET_VALUES = Operator("%flet-values")
 VALUES_CALL = Operator("%values-call")
-CALL_HOST = Operator("%call-host")
 THUNK = Operator("%thunk")
 
 QUOTE = CL.own("quote")
 
 
-def quoted(value: Any) -> Cons:
-    """(quote value), for an expansion."""
-    return Cons(QUOTE, Cons(value, NIL))
+class HostCall(Operator):
+    """The operator of one call of a Python callable, with the argument forms it was made for."""
+
+    __slots__ = ("constants", "forms", "function")
+
+    def __init__(self, function: Callable[..., Any], forms: tuple[Any, ...]) -> None:
+        super().__init__("%call-host")
+        self.function = function
+        self.forms = forms
+        self.constants = {  # what was quoted for the callable cannot be changed under it
+            at: form.cdr.car
+            for at, form in enumerate(forms)
+            if type(form) is Cons and form.car is QUOTE
+        }
+        self.analyze = self._analyze
+
+    def _analyze(self, form: Any, scope: Any, tails: Any) -> Any:
+        return analyze_host_call[0](self, form, scope)
+
+
+analyze_host_call: list[Any] = [None]  # filled by lisp/hostoperators.py
+
+
+def call_host(function: Callable[..., Any], *forms: Any) -> Cons:
+    """The form that calls a Python callable with the values of the forms."""
+    return Cons(HostCall(function, forms), lisp_list(forms))
+
+
+class HostValue:
+    """A form whose value is one of Python's, which no program can change."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def quoted(value: Any) -> Any:
+    """The form of a value, for an expansion."""
+    if isinstance(value, int | float | Symbol | Cons | String | Vector | Char | Function):
+        return Cons(QUOTE, Cons(value, NIL))
+    return HostValue(value)
 
 
 class HostMacro:
@@ -93,7 +145,7 @@ class Context:
         self.form = form
         self.environment = environment  # the compiler's Scope, or NIL when there is none
         self.span: Span | None = span_of(form) or STATE.site.span
-        self.top_level: bool = environment is NIL or environment.top_level
+        self.top_level: bool = environment_scope(environment).top_level
 
     @property
     def module(self) -> Module:
@@ -135,6 +187,11 @@ def host_macro(
         HOST_MACROS[name] = record
 
         def expand(form: Any, environment: Any = NIL) -> Any:
+            if not isinstance(form, Cons):
+                raise type_error(form, "cons")
+            from sexpgpu.lisp.analyze import check_finite
+
+            check_finite(form)
             context = Context(form, environment)
             if top_level and not context.top_level:
                 from sexpgpu.diagnostics.codes.lisp import E_MACRO_004

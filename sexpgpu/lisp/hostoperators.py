@@ -20,8 +20,16 @@ from sexpgpu.lisp.analyze import (
 from sexpgpu.lisp.callnodes import CallValue, emit_direct
 from sexpgpu.lisp.calls import as_function
 from sexpgpu.lisp.errors import undefined_function
-from sexpgpu.lisp.hostforms import CALL_HOST, FLET_VALUES, THUNK, VALUES_CALL, Operator
+from sexpgpu.lisp.hostforms import (
+    FLET_VALUES,
+    THUNK,
+    VALUES_CALL,
+    HostCall,
+    Operator,
+    analyze_host_call,
+)
 from sexpgpu.lisp.nodes import (
+    Constant,
     Custom,
     Let,
     Node,
@@ -40,6 +48,8 @@ def _flet_values(form: Any, scope: Scope, tails: Tails) -> Node:
     variables: list[Var] = []
     nodes: list[Node] = []
     for item in items_of(cells[0]):
+        if len(items_of(item)) != 2 or not isinstance(item.car, Symbol):
+            raise malformed("%flet-values takes pairs (name form)", form)
         value = analyze_car(item.cdr, scope)
         nodes.append(_function_of(value, item.car))
         var = Var(item.car, level)
@@ -76,11 +86,16 @@ def _values_call(form: Any, scope: Scope, tails: Tails) -> Node:
     return CallValue(function, arguments(form.cdr.cdr, scope, form), site_here())
 
 
-def _call_host(form: Any, scope: Scope, tails: Tails) -> Node:
-    cells = parts(form, 1, None, "(%call-host 'callable argument…)")
-    target = cells[0].cdr.car
-    nodes = arguments(form.cdr.cdr, scope, form)
-    site = site_here()
+def _call_host(operator: HostCall, form: Any, scope: Scope) -> Node:
+    given = items_of(form.cdr)
+    forms = operator.forms
+    if len(given) != len(forms) or any(a is not b for a, b in zip(given, forms, strict=True)):
+        # A program took the expansion apart: the callable takes what it was made for.
+        raise malformed("%call-host stands only in the form that a macro made with it", form)
+    nodes = arguments(form.cdr, scope, form)
+    for at, value in operator.constants.items():
+        nodes[at] = Constant(value)
+    target, site = operator.function, site_here()
     return Custom(lambda frame: emit_direct(target, nodes, site, frame))
 
 
@@ -103,7 +118,7 @@ def _thunk(form: Any, scope: Scope, tails: Tails) -> Node:
 
 FLET_VALUES.analyze = _flet_values
 VALUES_CALL.analyze = _values_call
-CALL_HOST.analyze = _call_host
+analyze_host_call[0] = _call_host
 THUNK.analyze = _thunk
 
 

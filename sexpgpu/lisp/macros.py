@@ -30,7 +30,7 @@ from sexpgpu.lisp.nodes import (
     single,
 )
 from sexpgpu.lisp.patterns import Pattern, pattern, store
-from sexpgpu.lisp.scope import Frame, Level, LocalMacro, Scope, SymbolMacro, null_scope
+from sexpgpu.lisp.scope import Frame, Level, LocalMacro, Scope, SymbolMacro, environment_scope
 from sexpgpu.lisp.state import STATE, limit
 from sexpgpu.lisp.values import (
     CL,
@@ -116,8 +116,7 @@ def _emit_expander(made: Pattern, body: Node, outer: Frame | None) -> Callable[[
 
 def macroexpand_1(form: Any, scope: Any) -> tuple[Any, bool]:
     """(expansion, whether there was one)."""
-    if scope is NIL or scope is None:
-        scope = null_scope()
+    scope = environment_scope(scope)
     if isinstance(form, Symbol):
         found = scope.variable(form)
         if type(found) is SymbolMacro:

@@ -6,13 +6,15 @@ the requiring file. A module is evaluated once a session.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from typing import TYPE_CHECKING, Any
 
 from sexpgpu.diagnostics.codes import lisp as codes
 from sexpgpu.diagnostics.codes.read import E_READ_011
 from sexpgpu.diagnostics.model import Diagnostic, Label, Note, SxError
-from sexpgpu.lisp.hostforms import CALL_HOST, Context, form_arguments, host_macro, quoted
+from sexpgpu.lisp.hostforms import Context, call_host, form_arguments, host_macro
 from sexpgpu.lisp.spans import car_span
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import (
@@ -23,7 +25,6 @@ from sexpgpu.lisp.values import (
     String,
     Symbol,
     T,
-    lisp_list,
     python_list,
 )
 from sexpgpu.reader.names import nearest
@@ -69,7 +70,7 @@ def require(form: Any, context: Context) -> Any:
         session.require(path, context.module, alias.name if alias else None, names, span)
         return T
 
-    return lisp_list([CALL_HOST, quoted(work)])
+    return call_host(work)
 
 
 @host_macro("export", "(&rest names)", top_level=True)
@@ -88,7 +89,7 @@ def export(form: Any, context: Context) -> Any:
         module.exports = exports | {name.name for name in names}
         return T
 
-    return lisp_list([CALL_HOST, quoted(work)])
+    return call_host(work)
 
 
 def _error(
@@ -107,7 +108,9 @@ def find_source(path: str, requiring: Module, span: Span | None) -> Source:
     if standard is not None:
         return standard
     near = nearest(path, STANDARD)
-    if near is None and path.endswith(".sx"):
+    if "://" in path:
+        fix = "modules are files: fetch it, and require it by its path"
+    elif near is None and path.endswith(".sx"):
         fix = f'a path relative to this file begins with ./: "./{path}"'
     else:
         fix = f'write "{near}"' if near else f"the standard modules are {', '.join(STANDARD)}"
@@ -133,8 +136,7 @@ def package_source(relative: str) -> Source:
 def read_file(full: str, shown: str, span: Span | None) -> Source:
     """The source of a file, shown relative to where the reader of messages is."""
     try:
-        with open(full, "rb") as file:
-            data = file.read()
+        data = read_bytes(full)
     except OSError as problem:
         reason = problem.strerror or "it cannot be read"
         raise _error(
@@ -150,6 +152,24 @@ def read_file(full: str, shown: str, span: Span | None) -> Source:
         return Source(name, data.decode("utf-8"), full)
     except UnicodeDecodeError as problem:
         raise _error(E_READ_011, f'"{shown}" is not UTF-8 (byte {problem.start})', span) from None
+
+
+MAX_FILE = 16 << 20  # bytes of a source file
+
+
+def read_bytes(path: str) -> bytes:
+    """The bytes of a source file. OSError where there is none: a device or a pipe may never end."""
+    with open(path, "rb", opener=_open_at_once) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "It is no ordinary file")
+        if status.st_size > MAX_FILE:
+            raise OSError(errno.EFBIG, f"It is longer than {MAX_FILE >> 20} MiB")
+        return file.read(MAX_FILE + 1)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def import_names(target: Module, into: Module, names: list[Symbol], span: Span | None) -> None:

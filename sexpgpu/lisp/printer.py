@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.sharing import Labels
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import (
@@ -117,7 +118,7 @@ class _Style:
 
     def __init__(self, escape: bool) -> None:
         readably = PRINT_READABLY.value is not NIL
-        length, level = PRINT_LENGTH.value, PRINT_LEVEL.value
+        length, level = _count_of(PRINT_LENGTH), _count_of(PRINT_LEVEL)
         self.escape = escape or readably
         self.length: int | None = None if length is NIL or readably else length
         self.level: int | None = None if level is NIL or readably else level
@@ -126,6 +127,22 @@ class _Style:
         self.pretty = PRINT_PRETTY.value is not NIL
         self.case = PRINT_CASE.value
         self.labels: Labels | None = None
+
+
+def _count_of(variable: Symbol) -> Any:
+    """The value of *print-length* or *print-level*."""
+    value = variable.value
+    if value is NIL or (type(value) is int and value >= 0):
+        return value
+    raise type_error(value, "(or null unsigned-byte)")
+
+
+def print_base() -> int:
+    """The value of *print-base*."""
+    base = PRINT_BASE.value
+    if type(base) is int and 2 <= base <= 36:
+        return base
+    raise type_error(base, "(integer 2 36)")
 
 
 class _At:
@@ -365,7 +382,7 @@ def _looks_numeric(name: str) -> bool:
     """Whether the reader would take the token for a number (in the base it reads)."""
     body = name[1:] if name[0] in "+-" else name
     if not body or not (body[0].isdigit() or body[0] == "."):
-        base = PRINT_BASE.value
+        base = print_base()
         return bool(body) and base > 10 and all(c.upper() in _DIGITS[:base] for c in body)
     if body.rstrip(".").isdigit() and body.count(".") <= 1:
         return True
@@ -446,7 +463,7 @@ def _long_digits(value: int, base: int) -> str:
 
 def integer_text(value: int) -> str:
     """An integer in *print-base*, with *print-radix*'s mark."""
-    base = PRINT_BASE.value
+    base = print_base()
     if base == 10:
         if -(1 << 60) < value < 1 << 60:
             text = int.__repr__(value)
@@ -465,7 +482,7 @@ def _radix_mark(base: int) -> str:
 
 def ratio_text(value: Fraction) -> str:
     """A ratio in *print-base*."""
-    base = PRINT_BASE.value
+    base = print_base()
     sign = "-" if value < 0 else ""
     mark = _radix_mark(base)
     digits = digits_of(abs(value.numerator), base) + "/" + digits_of(value.denominator, base)

@@ -8,9 +8,20 @@ from typing import Any
 from sexpgpu.diagnostics.codes import lisp as codes
 from sexpgpu.diagnostics.model import Code, Diagnostic, Label, Note
 from sexpgpu.lisp.conditions import TYPES, report
+from sexpgpu.lisp.control import Exit
 from sexpgpu.lisp.errors import LimitError, LispError
+from sexpgpu.lisp.scope import Scope
 from sexpgpu.lisp.state import Site
-from sexpgpu.lisp.values import CL, KEYWORD, UNBOUND, Condition, Function, Module, Symbol
+from sexpgpu.lisp.values import (
+    CL,
+    KEYWORD,
+    UNBOUND,
+    Condition,
+    Function,
+    Module,
+    String,
+    Symbol,
+)
 from sexpgpu.reader.names import nearest
 from sexpgpu.reader.printer import brief
 from sexpgpu.source import Span
@@ -40,10 +51,12 @@ _BY_TYPE: tuple[tuple[str, Code], ...] = (
 _LIMITS: dict[str, tuple[Code, str]] = {
     "fuel": (codes.E_LIMIT_001, "evaluation took more than {} steps"),
     "depth": (codes.E_LIMIT_002, "calls are nested more than {} deep"),
-    "memory": (codes.E_LIMIT_003, "evaluation needs more memory than {} cells"),
+    "memory": (codes.E_LIMIT_003, "evaluation needs more memory than {} bytes"),
+    "objects": (codes.E_LIMIT_003, "evaluation made more than {} objects that are still in use"),
     "time": (codes.E_LIMIT_004, "evaluation took more than {} seconds"),
     "output": (codes.E_LIMIT_005, "more than {} characters were printed"),
     "nesting": (codes.E_LIMIT_006, "lists are nested more than {} deep"),
+    "forms": (codes.E_LIMIT_006, "forms are nested more than {} deep"),
     "expansion": (codes.E_LIMIT_007, "a macro expanded more than {} times"),
 }
 MAX_NOTES = 8
@@ -52,10 +65,10 @@ MAX_NOTES = 8
 def code_of(condition: Condition) -> Code:
     """The code of an error that nobody handled."""
     special = condition.slots.get("code")
-    if special in _BY_SLOT:
+    if type(special) is str and special in _BY_SLOT:
         return _BY_SLOT[special]
     names = {kind.name for kind in TYPES[condition.type].linear}
-    if "sequence" in condition.slots and "type-error" in names:
+    if type(condition.type) is str and "sequence" in condition.slots:
         return codes.E_TYPE_002
     for name, code in _BY_TYPE:
         if name in names:
@@ -92,7 +105,8 @@ def limit_diagnostic(error: LimitError) -> Diagnostic:
     if site.place is None and error.frames:
         site = error.frames[0]
     labels, notes = place_of(site, error.frames, error.hidden)
-    return Diagnostic(code, text.format(shown), labels, notes[:MAX_NOTES])
+    fix = "keep less alive; --limit objects=N raises the limit" if error.kind == "objects" else None
+    return Diagnostic(code, text.format(shown), labels, notes[:MAX_NOTES], fix)
 
 
 def _expanding(
@@ -113,7 +127,12 @@ def safe_report(condition: Condition) -> str:
     """A report runs the program's code: whatever goes wrong there must not hide the error."""
     try:
         return report(condition)
-    except (LispError, LimitError):
+    except (LispError, LimitError, Exit, RecursionError) as problem:
+        control = condition.slots.get("format-control")
+        if isinstance(control, String):
+            # The message of an `error` with too few arguments, say: the message as it is written.
+            why = f" ({safe_report(problem.condition)})" if isinstance(problem, LispError) else ""
+            return f"{brief(control, 120)}{why}"
         kind = condition.type
         name = kind.name if isinstance(kind, Symbol) else kind
         return f"a condition of type {name} (its report failed)"
@@ -184,11 +203,12 @@ def _fix(
 ) -> tuple[str | None, list[Note]]:
     slots = condition.slots
     name = slots.get("name")
+    scope = slots.get("scope") if isinstance(slots.get("scope"), Scope) else None
     if code is codes.E_NAME_001 and isinstance(name, Symbol):
-        return _variable_fix(name, module, slots.get("scope"))
+        return _variable_fix(name, module, scope)
     if code is codes.E_NAME_002:
         if isinstance(name, Symbol):
-            return function_fix(name, module, slots.get("scope"), site.span), []
+            return function_fix(name, module, scope, site.span), []
         return None, []
     if code is codes.E_ARG_003 and slots.get("near"):
         return f"write {slots['near']}", []
@@ -196,7 +216,7 @@ def _fix(
         return f"give the parameter another name, such as {name.name.lstrip(':')}1", []
     if code is codes.E_ARG_001 and isinstance(slots.get("function"), Function):
         return _count_fix(slots["function"])
-    if code is codes.E_ARG_002 and "known" in slots:
+    if code is codes.E_ARG_002 and isinstance(slots.get("known"), list):
         known = slots["known"]
         near = nearest(brief(slots["key"]), known)
         accepts = " ".join(known) if known else "no keywords"

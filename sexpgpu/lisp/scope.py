@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.values import NIL, Cons, Symbol
 
 
@@ -223,6 +224,15 @@ class Scope:
 def null_scope(top_level: bool = True) -> Scope:
     """The null lexical environment."""
     return Scope(None, Level(), top_level)
+
+
+def environment_scope(environment: Any) -> Scope:
+    """The scope of an environment argument: what &environment gave, or nil."""
+    if environment is NIL or environment is None:
+        return null_scope()
+    if isinstance(environment, Scope):
+        return environment
+    raise type_error(environment, "environment (what &environment binds)")
 
 
 def function_key(name: Any) -> Symbol | tuple[str, Symbol] | None:

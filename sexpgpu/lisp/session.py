@@ -395,9 +395,11 @@ class Session:
             self.sources.append(source)
             reader = Reader(source, module, self.features, nesting=self.limits.nesting)
             result: Any = NIL
-            while (form := reader.read()) is not END:
-                result = self._evaluate(form)
-            return values_list(result)
+            while True:
+                start = reader.at
+                if (form := reader.read()) is END:
+                    return values_list(result)
+                result = self._evaluate(form, _atom_place(reader, start))
         except (LispError, LimitError, ReadFailure, TooDeep) as error:
             raise SxError(self.report(error)) from None
         except RecursionError:

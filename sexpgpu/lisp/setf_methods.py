@@ -101,9 +101,9 @@ def _define_setf_expander(form: Any, scope: Scope, tails: Tails) -> Node:
 @builtin("get-setf-expansion", "(place &optional environment)")
 def get_setf_expansion(place: Any, environment: Any = NIL) -> Any:
     """The five values of a place's setf expansion."""
-    from sexpgpu.lisp.scope import null_scope
+    from sexpgpu.lisp.scope import environment_scope
 
-    scope = environment if isinstance(environment, Scope) else null_scope()
+    scope = environment_scope(environment)
     made = expansion(place, scope)
     return MV(
         (

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from sexpgpu.lisp.values import Module
 
 CHUNK = 16_384  # fuel handed out at once: the clock and the memory are looked at in between
+CELL = 8  # bytes of an element of a vector
+CONS = 48  # bytes of a cons
 
 
 class Site:
@@ -55,11 +57,11 @@ class Limits:
 
     fuel      evaluation steps (Lisp calls and loop iterations, and the steps of long builtins)
     depth     nested Lisp calls
-    memory    cells and bytes allocated by builtins that allocate many at once, in total
+    memory    bytes allocated by builtins that allocate many at once, in total
     objects   live Python objects (conses and their kin)
     output    characters written
     seconds   wall time
-    nesting   depth of parentheses that the reader takes
+    nesting   depth of parentheses that the reader takes; forms may be ten times as deep
     expansions  nested macro expansions of one form
     """
 
@@ -78,7 +80,7 @@ class Limits:
         self,
         fuel: int = 50_000_000,
         depth: int = 10_000,
-        memory: int = 400_000_000,
+        memory: int = 500_000_000,
         objects: int = 20_000_000,
         output: int = 10_000_000,
         seconds: float = 30.0,
@@ -191,7 +193,7 @@ class State:
         if self.objects_at >= 8:
             self.objects_at = 0
             if sys.getallocatedblocks() - self.objects_before > self.limits.objects:
-                raise limit("memory", self.limits.objects)
+                raise limit("objects", self.limits.objects)
         portion = min(CHUNK, self.reserve)
         self.reserve -= portion
         self.fuel += portion
@@ -212,11 +214,12 @@ class State:
         if self.fuel < 0:
             self.refuel()
 
-    def charge_memory(self, cells: int) -> None:
-        """Take memory for a builtin that is about to allocate `cells` cells or bytes."""
-        self.memory -= cells
+    def charge_memory(self, size: int) -> None:
+        """Take memory for a builtin that is about to allocate `size` bytes (letters count as one).
+        To be called before `charge`: what is too big for the memory is no matter of steps."""
+        self.memory -= size
         if self.memory < 0:
-            self.memory = max(0, self.memory + cells)
+            self.memory = max(0, self.memory + size)
             raise limit("memory", self.limits.memory)
 
     def charge_output(self, characters: int) -> None:
@@ -232,8 +235,8 @@ charge_memory = STATE.charge_memory
 
 
 def limit(kind: str, amount: float) -> BaseException:
-    """The exception of a limit that was reached: fuel, time, depth, memory, output, nesting,
-    expansion."""
+    """The exception of a limit that was reached: fuel, time, depth, memory, objects, output,
+    nesting, forms, expansion."""
     from sexpgpu.lisp.errors import LimitError
 
     return LimitError(kind, amount)

@@ -153,9 +153,15 @@ class Cons:
     def __iter__(self) -> Iterator[Any]:
         """The elements of a proper list; stops at an atom in the tail."""
         at: Any = self
+        count = 0
         while isinstance(at, Cons):
             yield at.car
             at = at.cdr
+            count += 1
+            if count & 1023 == 0:
+                from sexpgpu.lisp.state import charge
+
+                charge(1024)  # a circular list must end
 
 
 class SrcCons(Cons):

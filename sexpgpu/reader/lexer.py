@@ -131,5 +131,5 @@ def character_code(name: str) -> int | None:
     digits = lowered[2:] if lowered.startswith("u+") else lowered[1:] if lowered[0] == "u" else ""
     if digits and all(c in "0123456789abcdef" for c in digits):
         code = int(digits, 16)
-        return code if code < 0x110000 else None
+        return code if code < 0xD800 or 0xE000 <= code < 0x110000 else None
     return None

@@ -18,7 +18,7 @@ from sexpgpu.diagnostics.model import Note, SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.ir.graph import Value
 from sexpgpu.ir.types import FLOATS, INTEGERS, ITEMSIZE, TensorType
-from sexpgpu.lisp.hostforms import CALL_HOST, form_arguments, host_macro, quoted
+from sexpgpu.lisp.hostforms import call_host, form_arguments, host_macro
 from sexpgpu.lisp.hostforms import symbol as cl
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.spans import car_span
@@ -177,7 +177,7 @@ def _noting(name: str, record: Any, keys: tuple[str, ...], at: Any, context: Any
             )
         rest = rest.cdr.cdr
     values = lisp_list([cl("multiple-value-list"), arguments[1]])
-    return lisp_list([CALL_HOST, quoted(record), arguments[0], values, *arguments[2:]])
+    return call_host(record, arguments[0], values, *arguments[2:])
 
 
 @host_macro("metric", "(name value &key reduce weight finish)", layer=TENSOR)

@@ -82,15 +82,15 @@ def charged(value: int) -> int:
     """A large integer that an operation made; charged by its size."""
     words = value.bit_length() >> 6
     STATE.charge(words + (words * words >> 14))
-    STATE.charge_memory(words)
+    STATE.charge_memory(words * 8)
     return value
 
 
 def charge_product(a_bits: int, b_bits: int) -> None:
     """Charge the product of integers of those sizes before it is computed (Karatsuba's cost)."""
     small, large = sorted((a_bits // 30 + 1, b_bits // 30 + 1))
+    STATE.charge_memory((a_bits + b_bits) >> 3)
     STATE.charge(int(large * small**0.585) >> 4)
-    STATE.charge_memory((a_bits + b_bits) >> 6)
 
 
 def _slow(name: str, operate: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:

@@ -86,7 +86,7 @@ def ash(integer: Any, count: Any) -> Any:
         return integer >> min(-count, integer.bit_length() + 1)
     if integer == 0:
         return 0
-    STATE.charge_memory((count + integer.bit_length()) >> 6)
+    STATE.charge_memory((count + integer.bit_length()) >> 3)
     STATE.charge(count >> 6)
     return integer << count
 
@@ -125,7 +125,7 @@ def _byte(value: Any) -> tuple[int, int]:
     """Size and position of a byte specifier: a pair made by `byte`."""
     if not (isinstance(value, Cons) and isinstance(value.car, int) and isinstance(value.cdr, int)):
         raise type_error(value, "cons")
-    STATE.charge_memory((value.car + value.cdr) >> 6)
+    STATE.charge_memory((value.car + value.cdr) >> 3)
     return value.car, value.cdr
 
 

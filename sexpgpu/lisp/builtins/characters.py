@@ -70,10 +70,10 @@ def char_int(char: Any) -> Any:
 
 @builtin("code-char", "(code)")
 def code_char(code: Any) -> Any:
-    """The character of a code point."""
+    """The character of a code point; nil for the surrogates, which are halves of characters."""
     if index_argument(code) >= CODE_LIMIT:
         raise type_error(code, f"(integer 0 ({CODE_LIMIT}))")
-    return char(code)
+    return NIL if 0xD800 <= code < 0xE000 else char(code)
 
 
 @builtin("char-upcase", "(char)")

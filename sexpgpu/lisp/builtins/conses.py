@@ -15,7 +15,7 @@ from sexpgpu.lisp.builtins.designators import (
 from sexpgpu.lisp.builtins.equality import eql
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.registry import builtin
-from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.state import CONS, STATE
 from sexpgpu.lisp.values import NIL, Cons, T, lisp_list
 
 
@@ -153,7 +153,7 @@ def rplacd(cons: Any, value: Any) -> Any:
 def list_(*values: Any) -> Any:
     """A new list of the arguments."""
     if len(values) > 32:
-        STATE.charge_memory(len(values))
+        STATE.charge_memory(len(values) * CONS)
     return lisp_list(values)
 
 
@@ -169,8 +169,8 @@ def list_star(value: Any, *more: Any) -> Any:
 def make_list(size: Any, initial_element: Any = NIL) -> Any:
     """A list of SIZE equal elements."""
     count = index_argument(size)
+    STATE.charge_memory(count * CONS)
     STATE.charge(count)
-    STATE.charge_memory(count)
     result: Any = NIL
     for _ in range(count):
         result = Cons(initial_element, result)
@@ -194,7 +194,7 @@ def copy_list_of(value: Any) -> Any:
         count += 1
         if count & 1023 == 0:
             STATE.charge(1024)
-            STATE.charge_memory(1024)
+            STATE.charge_memory(1024 * CONS)
     return head
 
 
@@ -219,7 +219,7 @@ def copy_tree(tree: Any) -> Any:
     at = tree.cdr
     while isinstance(at, Cons):
         STATE.charge(1)
-        STATE.charge_memory(1)
+        STATE.charge_memory(CONS)
         fresh = Cons(copy_tree(at.car), NIL)
         last.cdr = fresh
         last = fresh

@@ -13,7 +13,7 @@ from typing import Any
 from sexpgpu.lisp.builtins.equality import FAST_TESTS, active_items, eql, text_of_string
 from sexpgpu.lisp.calls import as_function, check_count
 from sexpgpu.lisp.errors import index_error, literal_change, program_error, type_error
-from sexpgpu.lisp.state import STATE, limit
+from sexpgpu.lisp.state import CELL, CONS, STATE, limit
 from sexpgpu.lisp.values import (
     MV,
     NIL,
@@ -179,7 +179,7 @@ def walked(count: int) -> None:
     in full for one so long that it may be circular."""
     STATE.charge(_WALK_CHARGE if count > 1 << 16 else _WALK_CHARGE >> 3)
     if count > STATE.limits.objects:
-        raise limit("memory", STATE.limits.objects)
+        raise limit("objects", STATE.limits.objects)
 
 
 def list_items(value: Any) -> list[Any]:
@@ -213,7 +213,7 @@ def list_conses(value: Any) -> list[Cons]:
 def new_list(items: list[Any], tail: Any = NIL) -> Any:
     """A Lisp list of the items, its conses charged."""
     if len(items) > 32:
-        STATE.charge_memory(len(items))
+        STATE.charge_memory(len(items) * CONS)
     return lisp_list(items, tail)
 
 
@@ -290,7 +290,7 @@ def sequence_like(value: Any, items: list[Any]) -> Any:
         STATE.charge_memory(len(items))
         return String(text_of_items(items))
     if type(value) is Vector:
-        STATE.charge_memory(len(items))
+        STATE.charge_memory(len(items) * CELL)
         return Vector(items)
     return new_list(items)
 

@@ -20,7 +20,7 @@ from sexpgpu.lisp.builtins.designators import (
 from sexpgpu.lisp.builtins.equality import eql, eql_key, equal, equal_key
 from sexpgpu.lisp.errors import program_error, type_error
 from sexpgpu.lisp.registry import builtin
-from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.state import CONS, STATE
 from sexpgpu.lisp.values import MV, NIL, Cons, lisp_list
 
 # ---------------------------------------------------------------- member
@@ -398,7 +398,7 @@ def _elements(function: Any, lists: tuple[Any, ...], tails: bool) -> list[Any]:
             at = at.cdr
             if len(results) & 255 == 0:
                 STATE.charge(256)
-                STATE.charge_memory(256)
+                STATE.charge_memory(256 * CONS)
         if at is not NIL:
             raise type_error(at, "list")
         return results

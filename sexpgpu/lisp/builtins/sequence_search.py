@@ -128,6 +128,8 @@ def search(
     for at in order if from_end is NIL else reversed(order):
         for offset in range(size):
             if not compare(wanted[offset], keyed[at + offset]):
+                if offset > 32:
+                    STATE.charge(offset >> 3)
                 break
         else:
             return at

@@ -14,7 +14,7 @@ from sexpgpu.lisp.builtins.type_specifiers import (
     type_test,
 )
 from sexpgpu.lisp.errors import type_error
-from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.state import CELL, CONS, STATE
 from sexpgpu.lisp.values import String, Vector
 
 _STRINGS = frozenset(("string", "simple-string", "base-string", "simple-base-string"))
@@ -32,6 +32,11 @@ class SequenceBuilder:
         self.is_string = is_string
         self.size = size  # `*`, or the exact length; for lists: a test of the result, or None
 
+    @property
+    def bytes_each(self) -> int:
+        """What an element takes."""
+        return 1 if self.is_string else CONS if self.is_list else CELL
+
     def check_length(self, count: int) -> None:
         """Raise a type-error when the type says another length."""
         if not self.is_list and self.size is not STAR and self.size != count:
@@ -46,7 +51,7 @@ class SequenceBuilder:
                 raise type_error(result, self.specifier)
             return result
         self.check_length(len(items))
-        STATE.charge_memory(len(items))
+        STATE.charge_memory(len(items) * self.bytes_each)
         return String(text_of_items(items)) if self.is_string else Vector(list(items))
 
 

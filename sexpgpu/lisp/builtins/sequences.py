@@ -209,8 +209,8 @@ def make_sequence(result_type: Any, size: Any, initial_element: Any = None) -> A
     """A new sequence of RESULT-TYPE with SIZE equal elements."""
     build = sequence_builder(result_type)
     count = index_argument(size)
+    STATE.charge_memory(count * build.bytes_each)
     STATE.charge(count)
-    STATE.charge_memory(count)
     build.check_length(count)
     if build.is_string:
         if initial_element is None:

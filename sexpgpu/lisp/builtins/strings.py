@@ -69,8 +69,8 @@ for _name in ("char", "schar"):
 def make_string(size: Any, initial_element: Any = None, element_type: Any = None) -> Any:
     """A string of SIZE equal characters."""
     count = index_argument(size)
-    STATE.charge(count // 8)
     STATE.charge_memory(count)
+    STATE.charge(count // 8)
     letter = " " if initial_element is None else chr(character_argument(initial_element).code)
     return String(letter * count)
 

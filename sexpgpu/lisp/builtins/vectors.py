@@ -16,7 +16,7 @@ from sexpgpu.lisp.builtins.sequences import set_character
 from sexpgpu.lisp.builtins.type_specifiers import ATOMIC, STAR, has_character_elements
 from sexpgpu.lisp.errors import literal_change, simple_error, type_error
 from sexpgpu.lisp.registry import builtin
-from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.state import CELL, STATE
 from sexpgpu.lisp.values import CL, NIL, Cons, Foreign, String, T, Vector, char, lisp_list
 
 
@@ -63,8 +63,8 @@ def make_array(
     size = _dimension(dimensions)
     if displaced_to is not NIL:
         raise simple_error("make-array: displaced arrays do not exist here")
-    STATE.charge(size)
-    STATE.charge_memory(size)
+    STATE.charge_memory(size if has_character_elements(element_type) else size * CELL)
+    STATE.charge(size // 8)
     if initial_contents is not None:
         items = list(sequence_items(initial_contents))
         if len(items) != size:

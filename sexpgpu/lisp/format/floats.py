@@ -102,8 +102,8 @@ def fixed(
     number = decimal_of(value)
     if not number.is_zero:
         number = Decimal(number.digits, number.point + scale, number.source)
-    STATE.charge(abs(number.point) // 16 + (places or 0) // 16)
     STATE.charge_memory(abs(number.point) + (places or 0))
+    STATE.charge(abs(number.point) // 16 + (places or 0) // 16)
     if places is None and width is not None:
         room = width - len(sign) - 1 - max(number.point, 0)
         shown = number.rounded(max(room, 0))
@@ -143,6 +143,7 @@ def exponential(
     plus: bool,
 ) -> str:
     """~w,d,e,k,overflow,pad,markerE"""
+    STATE.charge_memory((width or 0) + (places or 0) + (exponent_width or 0) + abs(scale))
     sign = "-" if is_negative(value) else "+" if plus else ""
     number = decimal_of(value)
     digits = number.digits.strip("0") if not number.is_zero else ""
@@ -227,8 +228,8 @@ def money(
     value: float | Fraction, places: int, least: int, width: int, pad: str, plus: bool, early: bool
 ) -> str:
     """~d,n,w,pad$"""
+    STATE.charge_memory(least + places)
     number = decimal_of(float(value)).rounded(places)
-    STATE.charge_memory(least + places + abs(number.point))
     sign = "-" if is_negative(float(value)) else "+" if plus else ""
     body = f"{number.whole().rjust(least, '0')}.{number.fraction().ljust(places, '0')}"
     if early:

@@ -109,8 +109,8 @@ class Run:
         (count,) = self.parameters(directive, default)
         if count < 0:
             raise self.error("a negative count", directive)
-        STATE.charge(count // 8)
         STATE.charge_memory(count)
+        STATE.charge(count // 8)
         return count
 
     # ------------------------------------------------------------ running
@@ -147,8 +147,8 @@ class Run:
             step = max(step, 1)
             count += -(-(width - len(text) - count) // step) * step
         if count:
-            STATE.charge(count // 8)
             STATE.charge_memory(count)
+            STATE.charge(count // 8)
             padding = pad * count
             text = padding + text if left else text + padding
         self.out.write(text)
@@ -357,8 +357,8 @@ def _tabulate(run: Run, directive: Directive) -> None:
         count = first - column
     else:
         count = step - (column - first) % step if step > 0 else 0
-    STATE.charge(max(count, 0) // 8)
     STATE.charge_memory(max(count, 0))
+    STATE.charge(max(count, 0) // 8)
     run.out.write(" " * count)
 
 
@@ -585,8 +585,8 @@ def _spread(
     if total > width:
         total = width + -(-(total - width) // step) * step
     total = max(total, width)
-    STATE.charge(total // 8)
     STATE.charge_memory(total)
+    STATE.charge(total // 8)
     missing = total - length
     sizes = [missing * (i + 1) // gaps - missing * i // gaps for i in range(gaps)]
     parts: list[str] = []

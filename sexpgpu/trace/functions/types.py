@@ -7,7 +7,7 @@ from typing import Any
 from sexpgpu.diagnostics.codes.tensor import E_NUM_001
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.ir.numerics import NUMERICS
-from sexpgpu.lisp.hostforms import CALL_HOST, THUNK, form, form_arguments, host_macro, quoted
+from sexpgpu.lisp.hostforms import THUNK, call_host, form, form_arguments, host_macro
 from sexpgpu.lisp.hostforms import symbol as cl
 from sexpgpu.lisp.values import KEYWORD, NIL, TENSOR, Cons, Symbol, T, keyword, lisp_list
 from sexpgpu.reader.printer import brief
@@ -94,7 +94,7 @@ def stop_gradient(x: Any) -> Tensor:
 def f32(at: Any, context: Any) -> Any:
     """(f32 form…): what is traced meanwhile, calls and backward pass included, is computed in f32
     whatever the run's precision is. Gives what the last form gives."""
-    return _island("f32", quoted((("compute", "f32"),)), form_arguments(at))
+    return _island("f32", (("compute", "f32"),), [], form_arguments(at))
 
 
 @host_macro("with-numerics", "(options &body forms)", layer=TENSOR)
@@ -110,13 +110,19 @@ def with_numerics(at: Any, context: Any) -> Any:
             fix="write (with-numerics (:compute :f32) form…)",
         )
     options = list(arguments[0]) if arguments[0] is not NIL else []
-    read = form(CALL_HOST, quoted(read_options), *options)
-    return _island("with-numerics", read, arguments[1:])
+    return _island("with-numerics", (), options, arguments[1:])
 
 
-def _island(name: str, options: Any, body: list[Any]) -> Any:
+def _island(
+    name: str, fixed: tuple[tuple[str, str], ...], options: list[Any], body: list[Any]
+) -> Any:
+    """The form that runs a body with options: fixed ones, or the values of forms."""
     thunk = lisp_list([THUNK, form(cl("progn"), *body)])
-    return form(CALL_HOST, quoted(run_island), quoted(name), options, thunk)
+
+    def run(*values: Any) -> Any:
+        return run_island(name, fixed or read_options(*values[:-1]), values[-1])
+
+    return call_host(run, *options, thunk)
 
 
 def run_island(name: str, options: tuple[tuple[str, str], ...], thunk: Any) -> Any:
