@@ -12,51 +12,84 @@ from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.ir.document import Document
 from sexpgpu.loop.failure import failure
 from sexpgpu.loop.keys import domain
-from sexpgpu.lowering.backend import open_backend
+from sexpgpu.lowering.backend import Backend, Compiled, open_backend
 from sexpgpu.lowering.interp.dtypes import NUMPY
 
 
-def predict(
-    document: Document, model: Mapping[str, np.ndarray], fields: Mapping[str, Any], device: str
-) -> Any:
-    """Outputs of `predict` for records given by field, each array [records, …].
+class Predictor:
+    """`predict` of a document for the values of a model, compiled when it is first called.
 
-    `model`: every `param/PATH` and `buffer/PATH`.
+    `model`: every `param/PATH` and `buffer/PATH`. Called with records by field, each an array
+    [records, …], it gives an array [records, …], or a tuple of them. Records are fed in batches of
+    the graph's extent; the last is filled up with copies of the last record, whose outputs are
+    dropped. An output whose first axis is not the batch's is the same for all records: it is given
+    as it is. Raises SxError for a missing or unknown field, and for a shape that does not fit."""
 
-    Records are fed in batches of the graph's extent; the last is filled up with copies of the
-    last record, whose outputs are dropped. An output whose first axis is not the batch's is the
-    same for all records: it is given as it is. Raises SxError for a missing or unknown field, and
-    for a shape that does not fit."""
-    if "predict" not in document.graphs:
-        raise failure(
-            codes.E_EVAL_033,
-            "the file has no way to predict: its model takes several values",
-            fix="define (defun predict (model …) …) in the file",
-        )
-    graph = document.graphs["predict"]
-    wanted = {
-        n.removeprefix("batch/"): v.type for n, v in graph.inputs.items() if n.startswith("batch/")
-    }
-    known = {f.name for f in document.loader(document.run.train).stages[0].fields}
-    for name in fields:
-        if name not in known:
+    def __init__(self, document: Document, model: Mapping[str, np.ndarray], device: str) -> None:
+        if "predict" not in document.graphs:
             raise failure(
-                codes.E_DATA_002,
-                f"predict: the loader {document.run.train} has no field {name}",
-                did_you_mean(name, known) or f"it has {', '.join(sorted(known))}",
+                codes.E_EVAL_033,
+                "the file has no way to predict: its model takes several values",
+                fix="define (defun predict (model …) …) in the file",
             )
-    arrays: dict[str, np.ndarray] = {}
-    for name, type in wanted.items():
-        if name not in fields:
-            raise failure(codes.E_DATA_002, f"predict needs the field {name}")
-        arrays[name] = _records(name, fields[name], type.shape[1:], NUMPY[type.dtype])
-    counts = {len(a) for a in arrays.values()}
-    if len(counts) > 1:
-        raise failure(codes.E_DATA_003, "predict: the fields have different numbers of records")
-    extent = next((t.shape[0] for t in wanted.values()), 1)
-    if counts == {0}:
-        raise failure(codes.E_DATA_004, "predict: there are no records")
-    return _outputs(document, model, arrays, next(iter(counts), 0), extent, device)
+        self.document = document
+        self.graph = document.graphs["predict"]
+        self.fields = {
+            name.removeprefix("batch/"): value.type
+            for name, value in self.graph.inputs.items()
+            if name.startswith("batch/")
+        }
+        self._fixed: dict[str, Any] = dict(model)
+        self._fixed["rng/key"] = np.array(domain(document.run.seed, "pred"), np.uint32)
+        self._device = device
+        self._run: Compiled | None = None
+        self._backend: Backend | None = None
+
+    def __call__(self, fields: Mapping[str, Any]) -> Any:
+        known = {f.name for f in self.document.loader(self.document.run.train).stages[0].fields}
+        for name in fields:
+            if name not in known:
+                raise failure(
+                    codes.E_DATA_002,
+                    f"predict: the loader {self.document.run.train} has no field {name}",
+                    did_you_mean(name, known) or f"it has {', '.join(sorted(known))}",
+                )
+        arrays: dict[str, np.ndarray] = {}
+        for name, type in self.fields.items():
+            if name not in fields:
+                raise failure(codes.E_DATA_002, f"predict needs the field {name}")
+            arrays[name] = _records(name, fields[name], type.shape[1:], NUMPY[type.dtype])
+        counts = {len(a) for a in arrays.values()}
+        if len(counts) > 1:
+            raise failure(codes.E_DATA_003, "predict: the fields have different numbers of records")
+        if counts == {0}:
+            raise failure(codes.E_DATA_004, "predict: there are no records")
+        extent = next((t.shape[0] for t in self.fields.values()), 1)
+        return self._outputs(arrays, next(iter(counts), 0), extent)
+
+    def _outputs(self, arrays: Mapping[str, np.ndarray], count: int, extent: int) -> Any:
+        graph, fixed = self.graph, self._fixed
+        if self._run is None or self._backend is None:
+            self._backend = open_backend(self._device)
+            self._run = self._backend.compile(
+                lambda engine, tree: engine.call(graph, tree),
+                [{n: v.type for n, v in graph.inputs.items()}],
+                donate=(),
+            )
+        parts: list[dict[str, np.ndarray]] = []
+        for start in range(0, max(count, 1), extent):
+            index = np.minimum(np.arange(start, start + extent), max(count - 1, 0))
+            inputs = {f"batch/{n}": a[index] for n, a in arrays.items()}
+            inputs["rng/offset"] = np.asarray(start, np.uint32)
+            given = {n: fixed[n] if n in fixed else inputs[n] for n in graph.inputs}
+            parts.append(self._backend.get(self._run(self._backend.put(given))))
+        results: list[np.ndarray] = []
+        for name, value in graph.outputs.items():
+            if value.type.batch == 0:
+                results.append(np.concatenate([p[name] for p in parts])[:count])
+            else:
+                results.append(np.asarray(parts[0][name]))
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 def _records(name: str, given: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -80,36 +113,3 @@ def _records(name: str, given: Any, shape: tuple[int, ...], dtype: np.dtype) -> 
         bad = found[array != found].flat[0]
         raise failure(codes.E_DATA_003, f"predict: {bad} of {name} does not fit {dtype}")
     return array
-
-
-def _outputs(
-    document: Document,
-    model: Mapping[str, np.ndarray],
-    arrays: Mapping[str, np.ndarray],
-    count: int,
-    extent: int,
-    device: str,
-) -> Any:
-    graph = document.graphs["predict"]
-    backend = open_backend(device)
-    fixed: dict[str, Any] = dict(model)
-    fixed["rng/key"] = np.array(domain(document.run.seed, "pred"), np.uint32)
-    run = backend.compile(
-        lambda engine, tree: engine.call(graph, tree),
-        [{n: v.type for n, v in graph.inputs.items()}],
-        donate=(),
-    )
-    parts: list[dict[str, np.ndarray]] = []
-    for start in range(0, max(count, 1), extent):
-        index = np.minimum(np.arange(start, start + extent), max(count - 1, 0))
-        inputs = {f"batch/{n}": a[index] for n, a in arrays.items()}
-        inputs["rng/offset"] = np.asarray(start, np.uint32)
-        given = {n: fixed[n] if n in fixed else inputs[n] for n in graph.inputs}
-        parts.append(backend.get(run(backend.put(given))))
-    results: list[np.ndarray] = []
-    for name, value in graph.outputs.items():
-        if value.type.batch == 0:
-            results.append(np.concatenate([p[name] for p in parts])[:count])
-        else:
-            results.append(np.asarray(parts[0][name]))
-    return results[0] if len(results) == 1 else tuple(results)

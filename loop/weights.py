@@ -20,6 +20,7 @@ from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.ir.document import Document, Rename
 from sexpgpu.ir.paths import glob_matches
 from sexpgpu.loop import archive, checkpoint, safetensors
+from sexpgpu.loop.averages import model_of
 from sexpgpu.loop.data.remote import fetch, is_url
 from sexpgpu.loop.failure import failure
 from sexpgpu.loop.step import StepState
@@ -208,3 +209,34 @@ def _fitted(path: str, array: np.ndarray, initial: np.ndarray) -> tuple[str | No
     if not is_float(array.dtype):
         return f"{path} is {initial.dtype}, what is given is {array.dtype}", initial
     return None, np.ascontiguousarray(widen(array)).astype(initial.dtype)
+
+
+def model_for(
+    document: Document, reference: str, weights: str = "averaged"
+) -> dict[str, np.ndarray]:
+    """The `param/PATH` and `buffer/PATH` of a document from a checkpoint (`archive.find` says how
+    it is named), averaged where the optimizer keeps an average, or "raw". E-CKPT-004 where they
+    are not of the document's paths and shapes."""
+    path = archive.find(reference)
+    tensors, _ = checkpoint.load(path)
+    for kind, record in (
+        *(("param", p) for p in document.parameters),
+        *(("buffer", b) for b in document.buffers),
+    ):
+        held = tensors.get(f"{kind}/{record.path}")
+        if held is None or held.shape != tuple(record.shape):
+            said = "does not hold it" if held is None else f"has it as {held.shape}"
+            raise failure(
+                codes.E_CKPT_004,
+                f"{record.path} is {tuple(record.shape)} in the file; the checkpoint {path} {said}",
+            )
+    if weights == "raw":
+        return {name: array for name, array in tensors.items() if name.startswith(_MODEL)}
+    try:
+        return model_of(document, tensors)
+    except KeyError as missing:
+        raise failure(
+            codes.E_CKPT_004,
+            f"the checkpoint {path} has no tensor {missing.args[0]}, which the average is made of",
+            fix="take the parameters as they were trained (--weights raw), or the run's own file",
+        ) from None

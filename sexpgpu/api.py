@@ -187,6 +187,7 @@ class Run:
         self._model = model
         self._document = document
         self._device = device
+        self._predictor: Callable[[Mapping[str, Any]], Any] | None = None
         self.events = _events(directory)
         """Every event of `events.jsonl`, in order."""
 
@@ -210,10 +211,12 @@ class Run:
         records, with averaged parameters where the optimizer averages: each keyword is a field of
         the training loader, an array [records, …]. Gives an array [records, …], or a tuple of
         them. RunError for records that do not fit."""
-        from sexpgpu.loop.predict import predict
+        from sexpgpu.loop.predict import Predictor
 
         try:
-            return predict(self._document, self._model, fields, self._device)
+            if self._predictor is None:
+                self._predictor = Predictor(self._document, self._model, self._device)
+            return self._predictor(fields)
         except SxError as error:
             raise RunError(self, error.diagnostics) from None
 

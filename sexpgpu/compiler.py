@@ -19,6 +19,7 @@ from sexpgpu.diagnostics.codes import read as read_codes
 from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.codes import system as store
 from sexpgpu.diagnostics.model import Code, Diagnostic, SxError
+from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms import knobs
 from sexpgpu.forms.experiment import Experiment, declaring
 from sexpgpu.ir.document import Document
@@ -31,6 +32,7 @@ from sexpgpu.lisp.values import (
     NIL,
     PRELUDE,
     TENSOR,
+    Function,
     Module,
     String,
     Symbol,
@@ -189,12 +191,14 @@ def compile_source(
     variants: Sequence[str] = (),
     settings: Sequence[tuple[str, Any]] = (),
     limits: Limits | None = None,
+    predict: str = "predict",
 ) -> Compiled:
     """Compile a text. `base` is the folder that relative data paths start from; `settings` are
-    (knob, Lisp value). Raises SxError only for a selection that cannot be applied; everything else
-    that is wrong is in `.diagnostics`. One thread compiles at a time."""
+    (knob, Lisp value); `predict` names the function that predicts. Raises SxError only for a
+    selection that cannot be applied; everything else that is wrong is in `.diagnostics`. One
+    thread compiles at a time."""
     with alone():
-        return _compile_alone(source, base, variants, settings, limits)
+        return _compile_alone(source, base, variants, settings, limits, predict)
 
 
 def _compile_alone(
@@ -203,6 +207,7 @@ def _compile_alone(
     variants: Sequence[str],
     settings: Sequence[tuple[str, Any]],
     limits: Limits | None,
+    predict: str,
 ) -> Compiled:
     declared, problems = declarations(source)
     if problems:
@@ -217,7 +222,7 @@ def _compile_alone(
     compiled = Compiled(source, selection, session)
     experiment = Experiment(base, selection, session)
     with declaring(experiment), _without_collection():
-        session.run(lambda: _compile_and_listen(compiled, experiment))
+        session.run(lambda: _compile_and_listen(compiled, experiment, predict))
     compiled.diagnostics = _unique([*problems, *compiled.diagnostics, *declared.unused])
     if compiled.diagnostics:
         from sexpgpu.diagnostics.mistakes import mend
@@ -240,14 +245,14 @@ def _without_collection() -> Generator[None]:
             gc.enable()
 
 
-def _compile_and_listen(compiled: Compiled, experiment: Experiment) -> None:
+def _compile_and_listen(compiled: Compiled, experiment: Experiment, predict: str) -> None:
     try:
-        _compile(compiled, experiment)
+        _compile(compiled, experiment, predict)
     finally:
         compiled.output = STATE.output.take()
 
 
-def _compile(compiled: Compiled, experiment: Experiment) -> None:
+def _compile(compiled: Compiled, experiment: Experiment, predict: str) -> None:
     session, source = compiled.session, compiled.source
     loaded = session.load_all(source, "main")
     compiled.module = loaded.module
@@ -255,13 +260,27 @@ def _compile(compiled: Compiled, experiment: Experiment) -> None:
     if any(d.severity == "error" for d in loaded.diagnostics) and experiment.run is None:
         compiled.diagnostics.extend(session.diagnostics)
         return
-    assembly = compiled.assembly = Assembly(
-        experiment, lambda name: session.function(loaded.module, name)
-    )
+
+    def contract(name: str) -> Function | None:
+        return session.function(loaded.module, predict if name == "predict" else name)
+
+    assembly = compiled.assembly = Assembly(experiment, contract)
+    if predict != "predict" and contract("predict") is None:
+        compiled.diagnostics.append(_no_function(predict, loaded.module))
     assembly.assemble(list(session.sources))
     compiled.diagnostics.extend(assembly.diagnostics)
     compiled.diagnostics.extend(session.diagnostics)
     compiled.document = assembly.document
+
+
+def _no_function(name: str, module: Module) -> Diagnostic:
+    """E-EVAL-033 for a function that is to predict and is not there."""
+    known = [s.name for s in module.symbols.values() if s.module is module and s.function]
+    return Diagnostic(
+        run_codes.E_EVAL_033,
+        f"the file defines no function {name} that could predict",
+        fix=did_you_mean(name, known) or f"define (defun {name} (model …) …)",
+    )
 
 
 def _unique(diagnostics: list[Diagnostic]) -> list[Diagnostic]:

@@ -86,10 +86,16 @@ def _compile(
     variants: Sequence[str],
     knobs: Mapping[str, str],
     limits: Mapping[str, str],
+    predict: str = "predict",
 ) -> Compiled:
     settings = [(name, read_value(name, text)) for name, text in knobs.items()]
     compiled = compile_source(
-        source, base, variants=variants, settings=settings, limits=limits_of(limits)
+        source,
+        base,
+        variants=variants,
+        settings=settings,
+        limits=limits_of(limits),
+        predict=predict,
     )
     if compiled.output:
         say(compiled.output.rstrip("\n"))
@@ -101,13 +107,17 @@ def document_input(
     variants: Sequence[str] = (),
     knobs: Mapping[str, str] | None = None,
     limits: Mapping[str, str] | None = None,
+    predict: str = "predict",
 ) -> tuple[Document, list[Diagnostic]]:
     """The document of FILE, a run file or an IR document (`sexpgpu ir --json` writes one), and
-    the warnings about it. Raises SxError with every diagnostic when there are errors."""
+    the warnings about it. `predict` names the function that predicts. Raises SxError with every
+    diagnostic when there are errors."""
     source, base = source_of(file)
     if not is_document(source):
-        compiled = _compile(source, base, variants, knobs or {}, limits or {})
+        compiled = _compile(source, base, variants, knobs or {}, limits or {}, predict)
         return compiled.checked(), compiled.diagnostics
+    if predict != "predict":
+        raise click.UsageError(f"{file} is an IR document: it predicts by one function, traced")
     if variants or knobs:
         raise click.UsageError(f"{file} is an IR document: its selection is made already")
     from sexpgpu.ir.document_json import read_document

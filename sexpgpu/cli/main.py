@@ -28,6 +28,7 @@ VERBS = {
     "eval": "Evaluate Lisp forms at compile time.",
     "variants": "The knobs, variants and sweeps that a file declares.",
     "run": "Train.",
+    "predict": "The trained model on records from a file or standard input.",
     "checkpoint": "What a run has saved: list, show, verify, diff, export, prune.",
     "docs": "The documentation, offline.",
 }
