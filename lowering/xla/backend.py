@@ -130,6 +130,8 @@ class XlaBackend:
         self.deterministic = deterministic
         self.tuning = (tuning or CpuTuning()) if name == "cpu" else None
         self.names = names
+        capability = getattr(self.devices[0], "compute_capability", None)
+        self.capability = None if capability is None else float(capability)
         self._sharding = jax.sharding.SingleDeviceSharding(self.devices[0])
         self._zero = self.put(np.zeros((), np.int32))
 
@@ -142,9 +144,8 @@ class XlaBackend:
         watch: Watch | None = None,
     ) -> XlaCompiled:
         def traced(zero: jax.Array, *trees: Tree) -> Tree:
-            lowering = Lowering()
-            if self.tuning is not None:
-                lowering = Lowering(self.tuning, opaque_true(zero))
+            pred = None if self.tuning is None else opaque_true(zero)
+            lowering = Lowering(self.tuning, pred, self.name, self.capability, kept={})
             return function(XlaEngine(lowering, watch=watch, names=self.names), *trees)
 
         shapes = [jax.tree.map(self._abstract, tree, is_leaf=_is_type) for tree in examples]

@@ -39,12 +39,20 @@ class CpuTuning(NamedTuple):
 class Lowering(NamedTuple):
     """What a rule may know besides its operands.
 
-    tuning  None except on CPU
-    pred    on CPU a bool scalar that is true at run time and that no compiler knows to be
+    tuning          None except on CPU
+    pred            on CPU a bool scalar that is true at run time and that no compiler knows to be
+    device          cpu or cuda
+    capability      the GPU's compute capability, such as 9.0; None where it is not known
+    attention_block positions of a block of attention, in place of the choice by size
+    kept            what the attentions of this trace leave to their gradients, by their `lse`
     """
 
     tuning: CpuTuning | None = None
     pred: Any = None
+    device: str = "cpu"
+    capability: float | None = None
+    attention_block: int = 0
+    kept: dict[int, Any] | None = None
 
 
 PLAIN = Lowering()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sexpgpu.explain.attentions import attentions
 from sexpgpu.explain.costs import cost_by_line, cost_by_path, graph_cost
 from sexpgpu.ir.document import Document, Parameter
 from sexpgpu.ir.graph import Graph
@@ -22,6 +23,7 @@ def summary(document: Document) -> dict[str, Any]:
             name: graph_cost(graph).to_json() for name, graph in sorted(document.graphs.items())
         },
         "costs": costs(document),
+        "attention": attentions(_training_graph(document)),
     }
 
 
@@ -122,7 +124,7 @@ def loaders(document: Document) -> list[dict[str, Any]]:
 
 def costs(document: Document) -> dict[str, Any]:
     """One microbatch of the training graph, by model path and by source line."""
-    graph = next(g for name, g in document.graphs.items() if name.startswith("train/"))
+    graph = _training_graph(document)
     return {
         "graph": graph.name,
         "microbatches": document.run.microbatches,
@@ -132,6 +134,11 @@ def costs(document: Document) -> dict[str, Any]:
             for (file, line), cost in sorted(cost_by_line(graph).items())
         ],
     }
+
+
+def _training_graph(document: Document) -> Graph:
+    """That of the first stage."""
+    return next(g for name, g in document.graphs.items() if name.startswith("train/"))
 
 
 def _count(shape: tuple[int, ...]) -> int:

@@ -33,6 +33,7 @@ def explain_text(data: dict[str, Any], by_line: bool = False) -> str:
     """The whole report."""
     parts = [_head(data), _selection(data), _parameters(data), _groups(data), _loaders(data)]
     parts.append(_lines(data) if by_line else _paths(data))
+    parts.append(_attention(data))
     parts.append(_graphs(data))
     return "\n\n".join(p for p in parts if p) + "\n"
 
@@ -140,6 +141,23 @@ def _lines(data: dict[str, Any]) -> str:
     return "Cost by source line\n" + table(
         ("line", "FLOPs", "moved", "nodes"), rows, right=(1, 2, 3)
     )
+
+
+def _attention(data: dict[str, Any]) -> str:
+    if not data["attention"]:
+        return ""
+    rows = [
+        [
+            f"{row['count']} ×",
+            f"{row['dtype']} {_shape(row['queries'])} to {_shape(row['keys'])}",
+            device,
+            row[device]["way"],
+            row[device]["why"],
+        ]
+        for row in data["attention"]
+        for device in ("cpu", "cuda")
+    ]
+    return "Attention\n" + table(("", "queries to keys", "device", "way", "why"), rows)
 
 
 def _graphs(data: dict[str, Any]) -> str:

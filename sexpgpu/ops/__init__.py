@@ -6,6 +6,7 @@ Knows types, graphs and codes; knows neither the Lisp nor any backend.
 from __future__ import annotations
 
 from sexpgpu.ir.graph import Builder
+from sexpgpu.ops import attention as attention
 from sexpgpu.ops import control as control
 from sexpgpu.ops import conv as conv
 from sexpgpu.ops import elementwise as elementwise

@@ -101,6 +101,7 @@ class OpDef:
                 every attribute of its op, and no other
     infer       operand types and attributes -> result type, or a tuple of them; raises OpError
     vjp         emits the cotangents of the operands, or says why there are none
+    keeps       of the class matmul: the places of operands that stay f32 under every policy
     """
 
     __slots__ = (
@@ -109,6 +110,7 @@ class OpDef:
         "cost",
         "doc",
         "infer",
+        "keeps",
         "name",
         "operands",
         "precision",
@@ -132,6 +134,7 @@ class OpDef:
         samples: tuple[Sample, ...],
         rejects: tuple[Reject, ...],
         variadic: bool = False,
+        keeps: tuple[int, ...] = (),
     ) -> None:
         self.name = name
         self.doc = doc
@@ -145,6 +148,7 @@ class OpDef:
         self.samples = samples
         self.rejects = rejects
         self.variadic = variadic
+        self.keeps = keeps
 
 
 OPS: dict[str, OpDef] = {}

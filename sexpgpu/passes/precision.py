@@ -22,7 +22,7 @@ from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.ir.graph import Attrs, Graph, Node, Value, nodes_within
 from sexpgpu.ir.numerics import ISLAND_F32, parse_numerics
 from sexpgpu.ir.types import FLOATS, TensorType
-from sexpgpu.ops import OPS
+from sexpgpu.ops import OPS, infer
 from sexpgpu.passes.precision_bodies import BODY_PRECISION
 from sexpgpu.source import NOWHERE, Origin
 
@@ -211,16 +211,20 @@ class Precision:
     def append(
         self, node: Node, operands: tuple[Value, ...], attrs: Attrs, dtype: str | None
     ) -> tuple[Value, ...]:
-        """The node on other operands. Its f32 results have that dtype: no rule of an op but those
-        of the fixed class makes a float dtype of its own."""
-        results = tuple(
-            [
-                Value(TensorType(v.shape, dtype, v.type.batch))
-                if v.dtype == F32 and dtype is not None
-                else Value(v.type)
-                for v in node.results
-            ]
-        )
+        """The node on other operands. Its f32 results have that dtype: no rule makes a float
+        dtype of its own, but those of the fixed class and of ops that keep some of theirs."""
+        if OPS[node.op].keeps:
+            types = infer(node.op, tuple([v.type for v in operands]), attrs)
+            results = tuple([Value(t) for t in types])
+        else:
+            results = tuple(
+                [
+                    Value(TensorType(v.shape, dtype, v.type.batch))
+                    if v.dtype == F32 and dtype is not None
+                    else Value(v.type)
+                    for v in node.results
+                ]
+            )
         made = Node(node.op, operands, attrs, results, node.origin, node.numerics)
         self.nodes.append(made)
         return results
@@ -249,7 +253,7 @@ class Precision:
             self.emit(node, F32, f"{node.op} computes in f32", attrs)
         elif kind == "matmul":
             self.emit(node, target, f"{node.op} takes {target} operands", attrs)
-            self.low.update(node.results)
+            self.low.update([v for v in node.results if target in self.versions.get(v, ())])
         else:
             low = any(value in self.low for value in operands)
             if kind == "f32":
@@ -280,7 +284,8 @@ class Precision:
         changed: dict[str, str] = {}
         if island.matmul is not None and attrs["mode"] != island.matmul:
             changed["mode"] = island.matmul
-        if island.accumulate is not None and attrs["accumulate"] != island.accumulate:
+        accumulate = attrs.get("accumulate", island.accumulate)
+        if island.accumulate is not None and accumulate != island.accumulate:
             changed["accumulate"] = island.accumulate
         return {**attrs, **changed} if changed else attrs
 
@@ -300,7 +305,15 @@ class Precision:
         """The node, its f32 operands read in a dtype, unless it is the same as it was."""
         operands = node.operands
         if operands:
-            operands = tuple([self.read(value, dtype, why) for value in operands])
+            keeps = OPS[node.op].keeps
+            if keeps and dtype != F32:
+                kept = f"{node.op} computes with it in f32"
+                wanted = [(F32, kept) if i in keeps else (dtype, why) for i in range(len(operands))]
+                operands = tuple(
+                    [self.read(v, *how) for v, how in zip(operands, wanted, strict=True)]
+                )
+            else:
+                operands = tuple([self.read(value, dtype, why) for value in operands])
         if operands == node.operands and attrs is node.attrs:
             self.nodes.append(node)
             results = node.results

@@ -16,6 +16,7 @@ from sexpgpu.lisp.values import (
     CL,
     KEYWORD,
     NIL,
+    TENSOR,
     Cons,
     Module,
     SrcCons,
@@ -42,6 +43,9 @@ from sexpgpu.reader.lexer import (
 )
 from sexpgpu.reader.numbers import BadNumber, parse_number, parse_radix
 from sexpgpu.source import Source, Span
+
+# What a file inherits, by name: for where a definition of its own hides it.
+LAYERS = {"cl": CL, "common-lisp": CL, "tensor": TENSOR}
 
 QUOTE = CL.own("quote")
 FUNCTION = CL.own("function")
@@ -531,10 +535,10 @@ class Reader:
         alias, inner = name[:first], name[first + 1 :]
         target = self.module.aliases.get(alias)
         if target is None:
-            if alias in ("cl", "common-lisp"):
-                found = CL.symbols.get(inner)
-                if found is not None:
-                    return found
+            layer = LAYERS.get(alias)
+            found = layer.symbols.get(inner) if layer is not None else None
+            if found is not None:
+                return found
             raise self._unknown_alias(alias, inner, at, end)
         found = target.symbols.get(inner)
         private = inner.startswith("%") or (

@@ -34,6 +34,7 @@ ACCUMULATING = {
     "sum", "mean", "prod", "cumsum", "cumprod", "softmax", "log-softmax", "logsumexp", "dot",
     "conv", "conv-input-grad", "conv-weight-grad", "avg-pool", "avg-pool-grad", "max-pool-grad",
     "take-add", "put-along-add", "scatter-add", "scan",
+    "attention", "attention-grad", "attention-bias-grad",
     "cholesky", "triangular-solve", "solve", "qr", "svd", "eigh", "det", "cofactors", "slogdet",
 }  # fmt: skip
 

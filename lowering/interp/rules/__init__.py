@@ -1,6 +1,9 @@
 """NumPy rules, one file a family of ops. Importing this package registers them all."""
 
 from sexpgpu.lowering.interp.rules import (
+    attention as attention,
+)
+from sexpgpu.lowering.interp.rules import (
     control as control,
 )
 from sexpgpu.lowering.interp.rules import (

@@ -1,6 +1,9 @@
 """lax rules, one file a family of ops. Importing this package registers them all."""
 
 from sexpgpu.lowering.xla.rules import (
+    attention as attention,
+)
+from sexpgpu.lowering.xla.rules import (
     control as control,
 )
 from sexpgpu.lowering.xla.rules import (

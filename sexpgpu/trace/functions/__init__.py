@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sexpgpu.trace.functions import assign as assign
+from sexpgpu.trace.functions import attention as attention
 from sexpgpu.trace.functions import compare as compare
 from sexpgpu.trace.functions import control as control
 from sexpgpu.trace.functions import conv as conv
