@@ -1,0 +1,88 @@
+"""Killed at any point, cut from the power at any point, resumed: nothing differs from the run that
+was never interrupted, and no event stands twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sexpgpu.loop.checkpoint import load, newest_whole
+from sexpgpu.loop.events import read_events
+from sexpgpu.loop.recorder import is_of_the_machine
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = {
+    "steps": 24, "every": 3, "log_every": 2, "eval_every": 5, "keep": 2, "microbatches": 2,
+    "best": ["min", "eval/valid/loss"],
+}  # fmt: skip
+
+
+def series(directory: Path) -> dict[tuple[int, str], Any]:
+    found: dict[tuple[int, str], Any] = {}
+    for event in read_events(str(directory / "events.jsonl")):
+        for name, value in event.get("metrics", {}).items():
+            assert (event["step"], name) not in found, (directory, event["step"], name)
+            found[event["step"], name] = None if is_of_the_machine(name) else value
+    return found
+
+
+def state(directory: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Parameters, buffers, moments, counters, statistics; and what is no tensor but the clock."""
+    path, warnings = newest_whole(str(directory))
+    assert path is not None
+    assert not warnings
+    tensors, meta = load(path)
+    kept = {key: meta[key] for key in ("loader", "recorder", "best", "stop", "due", "experiment")}
+    return {name: array.tobytes() for name, array in tensors.items()}, kept
+
+
+def check(tmp_path: Path, device: str, chains: list[tuple[int, int, str]]) -> Counter[str]:
+    plan = {"document": DOCUMENT, "device": device, "chains": chains}
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).parent / "points.py"), str(tmp_path), json.dumps(plan)],
+        cwd=ROOT, check=False, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "SEXPGPU_CACHE": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    whole_series, whole_state = series(tmp_path / "whole"), state(tmp_path / "whole")
+    assert len(whole_series) > 50
+    for seed, _, how in chains:
+        directory = tmp_path / f"chain-{seed}-{how}"
+        assert state(directory) == whole_state
+        assert series(directory) == whole_series
+        events = list(read_events(str(directory / "events.jsonl")))
+        assert [e["seq"] for e in events] == list(range(len(events)))
+        saved = [e["step"] for e in events if e["kind"] == "checkpoint"]
+        assert len(saved) == len(set(saved))
+        assert [e["kind"] for e in events].count("open") == 1
+        assert events[-1]["reason"] == "finished"
+        rubbish = {".partial", ".dropped", ".tmp"}
+        assert not [p for p in directory.rglob("*") if p.suffix in rubbish]
+    return Counter(json.loads(line)["point"] for line in done.stdout.splitlines())
+
+
+def test_killed_a_dozen_times(tmp_path: Path) -> None:
+    kinds = check(tmp_path, "interp", [(s, 3, h) for s, h in enumerate(
+        ("before", "after", "middle", "power"))])  # fmt: skip
+    assert sum(kinds.values()) >= 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["before", "after", "middle", "power"])
+def test_killed_at_random_points(tmp_path: Path, how: str) -> None:
+    kinds = check(tmp_path, "interp", [(seed, 4, how) for seed in range(10, 15)])
+    assert sum(kinds.values()) >= 12
+    assert len(kinds) >= 4, kinds
+
+
+@pytest.mark.slow
+def test_killed_on_the_compiled_device(tmp_path: Path) -> None:
+    kinds = check(tmp_path, "cpu", [(30, 4, "before"), (31, 4, "power"), (32, 4, "middle")])
+    assert sum(kinds.values()) >= 8
