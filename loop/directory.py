@@ -22,6 +22,7 @@ from sexpgpu.loop.checkpoint import FOLDER as CHECKPOINTS
 from sexpgpu.loop.checkpoint import list_checkpoints
 from sexpgpu.loop.failure import failure
 from sexpgpu.loop.seal import write_durably
+from sexpgpu.loop.targets import fan as targets
 from sexpgpu.source import Source
 
 IR_FILE = "experiment.ir.json"
@@ -112,6 +113,14 @@ def make(directory: str) -> None:
         ) from None
 
 
+def sweep(directory: str) -> None:
+    """Remove what a killed process left half written beside the files that it was to replace."""
+    for name in os.listdir(directory):
+        if name.endswith((".tmp", ".last")):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(directory, name))
+
+
 def release_reserve(directory: str) -> None:
     with contextlib.suppress(OSError):
         os.unlink(os.path.join(directory, _RESERVE))
@@ -121,7 +130,10 @@ def clear(directory: str) -> None:
     """`--fresh`: remove what a run has written, and nothing else that may lie there."""
     for name in (CHECKPOINTS, SOURCES):
         shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
-    for name in (events.FILE, events.CUT_FILE, status.FILE, IR_FILE, MANIFEST_FILE, _RESERVE):
+    names = (
+        events.FILE, events.CUT_FILE, status.FILE, targets.FILE, IR_FILE, MANIFEST_FILE, _RESERVE,
+    )  # fmt: skip
+    for name in names:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(directory, name))
 

@@ -12,7 +12,7 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -68,6 +68,25 @@ def read_events(path: str) -> Iterator[dict[str, Any]]:
             record = _record(line) if line.endswith(b"\n") else None
             if record is not None:
                 yield record
+
+
+class Follower:
+    """Reads an events file that goes on growing: each `read` gives the records since the last."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._offset = 0
+
+    def read(self) -> list[dict[str, Any]]:
+        """The whole new lines. After a resume has cut the file, what is written from there on."""
+        with open(self._path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            self._offset = min(self._offset, size)
+            file.seek(self._offset)
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        return [found for line in whole.splitlines() if (found := _record(line)) is not None]
 
 
 def annotate(directory: str, text: str, step: int | None = None) -> dict[str, Any]:
@@ -146,8 +165,8 @@ class EventLog:
         return mark
 
     def cut(self, mark: Mapping[str, int]) -> list[dict[str, Any]]:
-        """Go back to a checkpoint's mark: what follows moves to `events.cut.jsonl`, but
-        annotations are written again. Gives what was cut.
+        """Go back to a checkpoint's mark: what follows moves to `events.cut.jsonl`. Gives what was
+        cut; `keep_annotations` writes again what people said.
 
         Raises E-CKPT-010 when the log is not the one the checkpoint was taken beside.
         """
@@ -165,12 +184,16 @@ class EventLog:
             os.ftruncate(self._fd, offset)
             self._size, self._seq = offset, seq
             whole = tail[: tail.rfind(b"\n") + 1]
-            cut = [record for line in whole.splitlines() if (record := _record(line)) is not None]
+        self.sync()
+        return [record for line in whole.splitlines() if (record := _record(line)) is not None]
+
+    def keep_annotations(self, cut: Sequence[Mapping[str, Any]]) -> None:
+        """Write the annotations among the records that were cut again, as they were."""
+        with self._locked():
             for record in cut:
                 if record["kind"] == "annotation":
                     self._write({**record, "seq": self._seq})
         self.sync()
-        return cut
 
     def sync(self) -> None:
         """Wait until everything written is on the disk."""

@@ -9,6 +9,7 @@ from typing import Any
 from sexpgpu.diagnostics.codes.system import E_INT_001
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.ir.document import Document
+from sexpgpu.ir.graph import Graph
 from sexpgpu.loop import checkpoint, directory
 from sexpgpu.loop.events import EventLog
 from sexpgpu.loop.failure import FAILED, as_json, exit_status
@@ -17,6 +18,7 @@ from sexpgpu.loop.resume import Start
 from sexpgpu.loop.run import RunResult
 from sexpgpu.loop.status import Status
 from sexpgpu.lowering.backend import Backend
+from sexpgpu.ops.totals import graph_cost
 
 
 class Ledger:
@@ -29,11 +31,13 @@ class Ledger:
         document: Document,
         ir_hash: str,
         listener: Callable[[dict[str, Any]], None],
+        begun: Callable[[int, int], None],
     ) -> None:
         self._document = document
         self._ir_hash = ir_hash
         self._directory = run_directory
         self.events = EventLog(run_directory, listener)
+        self._begun = begun  # told the seq up to which the log was kept, and the next one
         manifest = document.manifest
         self.status = Status(
             run_directory,
@@ -46,7 +50,7 @@ class Ledger:
 
     def opened(
         self,
-        backend: Backend,
+        machine: Mapping[str, Any],
         steps: int,
         parameters: int,
         init_from: Mapping[str, Any] | None,
@@ -55,7 +59,8 @@ class Ledger:
         """The `open` event of a log that begins here. What an earlier start that never saved
         anything has left is set aside."""
         document = self._document
-        self.events.cut({"seq": 0, "offset": 0})
+        cut = self.events.cut({"seq": 0, "offset": 0})
+        self._begun(0, self.events.mark()["seq"])
         self.events.append(
             "open",
             0,
@@ -67,15 +72,16 @@ class Ledger:
             steps=steps,
             parameters=parameters,
             init_from=init_from,
-            machine=_machine(backend),
-            graphs={name: len(graph.nodes) for name, graph in document.graphs.items()},
+            machine=machine,
+            graphs={name: _cost(graph) for name, graph in document.graphs.items()},
         )
+        self.events.keep_annotations(cut)
         self.warned(warnings, 0)
 
     def resumed(
         self,
         start: Start,
-        backend: Backend,
+        machine: Mapping[str, Any],
         meta: Mapping[str, Any],
         step: int,
         steps: int,
@@ -84,6 +90,8 @@ class Ledger:
         cut: list[dict[str, Any]] = []
         if not start.foreign and start.path is not None:
             cut = self.events.cut(meta["events"])
+            self.events.keep_annotations(cut)
+            self._begun(meta["events"]["seq"], self.events.mark()["seq"])
             checkpoint.set_aside(start.directory, step)
             lost = next((e for e in cut if e["kind"] == "checkpoint" and e["step"] == step), None)
             fields = lost or checkpoint.event_fields(start.path)
@@ -101,7 +109,7 @@ class Ledger:
             manifest_before=meta["manifest"],
             ir=self._ir_hash,
             ir_before=meta["experiment"]["ir"],
-            machine=_machine(backend),
+            machine=machine,
         )
         self.warned(start.warnings, step)
 
@@ -137,5 +145,11 @@ class Ledger:
         self.status.close()
 
 
-def _machine(backend: Backend) -> dict[str, Any]:
-    return {**backend.describe(), "python": sys.version.split()[0]}
+def machine_of(backend: Backend, peak_flops: float | None) -> dict[str, Any]:
+    """The device, its peak in FLOPs a second where that is known, and versions."""
+    return {**backend.describe(), "peak_flops": peak_flops, "python": sys.version.split()[0]}
+
+
+def _cost(graph: Graph) -> dict[str, int]:
+    flops, moved = graph_cost(graph)
+    return {"nodes": len(graph.nodes), "flops": flops, "bytes": moved}

@@ -42,14 +42,14 @@ class Progress:
         told = f"  loss {loss:.4g}" if isinstance(loss, float) else ""
         self._write(
             f"\r\x1b[K{_bar(step / steps)} {step}/{steps}  {rate:.3g} steps/s"
-            f"  {_duration(left)} left{told}"
+            f"  {duration(left)} left{told}"
         )
         self._bar = True
 
     def event(self, record: Mapping[str, Any]) -> None:
         """An event was written."""
         if not self._quiet:
-            line = _line(record)
+            line = line_of(record)
             if line:
                 self.say(line)
 
@@ -79,7 +79,7 @@ class Progress:
             self._quiet = True  # nobody looks any more: no reason to stop training
 
 
-def _line(record: Mapping[str, Any]) -> str | None:
+def line_of(record: Mapping[str, Any]) -> str | None:
     """An event as one line for people; None for those that they are shown otherwise."""
     kind, step = record["kind"], record["step"]
     if kind == "open":
@@ -101,11 +101,13 @@ def _line(record: Mapping[str, Any]) -> str | None:
         ]
         return f"step {step}  {record['pass']}: {'  '.join(values)}  ({record['records']} records)"
     if kind == "checkpoint":
-        return f"step {step}  saved {record['path']}"
+        return f"step {step}  saved {record['path']}{'  (best)' if record['best'] else ''}"
     if kind == "resume":
         return f"resumed at step {step}"
     if kind == "signal":
         return f"step {step}  {record['signal']} received"
+    if kind == "annotation":
+        return f"step {step}  {record['text']}"
     if kind == "warning":
         diagnostic = record["diagnostic"]
         return f"warning[{diagnostic['code']}]: {diagnostic['message']}"
@@ -126,7 +128,8 @@ def _number(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """`1:02:03` or `2:03`."""
     minutes, s = divmod(int(seconds), 60)
     hours, m = divmod(minutes, 60)
     return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"

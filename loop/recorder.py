@@ -69,7 +69,7 @@ class Recorder:
         self.sums = Accumulator(finishers(step.document, step.train.name, "train/"))
         self.clock = Clock()
         self.nonfinite = 0  # in the whole run
-        self.flops: float | None = None  # of a step
+        self._flops = step.flops
         self.peak_flops: float | None = None  # of the device, a second
         self._read_since = 0  # steps of this process since the last event
         self._waited = 0.0
@@ -112,10 +112,9 @@ class Recorder:
                 series[f"counter/{name}-per-second"] = change / seconds
         if memory_peak is not None:
             series["memory/peak"] = memory_peak
-        if self.flops is not None:
-            series["train/flops-per-second"] = self.flops * rate
-            if self.peak_flops:
-                series["train/mfu"] = self.flops * rate / self.peak_flops
+        series["train/flops-per-second"] = self._flops * rate
+        if self.peak_flops:
+            series["train/mfu"] = self._flops * rate / self.peak_flops
         series |= {f"time/{what}": spent[what] for what in ("compile", "eval", "checkpoint")}
         self.sums.clear()
         self._read_since, self._waited, self._counters = 0, waited, dict(counters)

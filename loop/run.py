@@ -5,7 +5,7 @@ how it ended, in the status, in the events and in the result.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from sexpgpu.diagnostics.codes import run as codes
@@ -27,11 +27,26 @@ class RunOptions:
     on_event     called with each event record
     handle_signals  SIGTERM, SIGINT and SIGUSR1 act on the run (main thread only)
     deterministic   only kernels that give the same bits in every run (cuda)
+    log             targets besides the events: csv[:FILE], tensorboard[:DIR], wandb, mlflow
+    peak_flops      FLOPs a second that the device can do, for train/mfu, where that is not known
     """
 
     __slots__ = (
-        "allow_change", "deterministic", "device", "fresh", "handle_signals", "on_event", "quiet",
-        "resume", "runs", "slug", "steps", "stream", "time_limit",
+        "allow_change",
+        "deterministic",
+        "device",
+        "fresh",
+        "handle_signals",
+        "log",
+        "on_event",
+        "peak_flops",
+        "quiet",
+        "resume",
+        "runs",
+        "slug",
+        "steps",
+        "stream",
+        "time_limit",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +65,8 @@ class RunOptions:
         on_event: Callable[[dict[str, Any]], None] | None = None,
         handle_signals: bool = True,
         deterministic: bool = True,
+        log: Sequence[str] = (),
+        peak_flops: float | None = None,
     ) -> None:
         self.device = device
         self.steps = steps
@@ -64,6 +81,8 @@ class RunOptions:
         self.on_event = on_event
         self.handle_signals = handle_signals
         self.deterministic = deterministic
+        self.log = tuple(log)
+        self.peak_flops = peak_flops
 
 
 class RunResult:
@@ -159,15 +178,13 @@ def _check(document: Document, options: RunOptions) -> None:
             else "the folder of runs has an empty name",
             fix="give a local folder, such as runs",
         )
+    if options.peak_flops is not None and not 0 < options.peak_flops < float("inf"):
+        raise failure(codes.E_RUN_033, f"a peak of {options.peak_flops:g} FLOPs a second is none")
+    for spec in options.log:
+        from sexpgpu.loop.targets.target import parsed
+
+        parsed(spec)
     if options.slug is not None:
         from sexpgpu.loop.directory import checked_slug
 
         checked_slug(options.slug)
-    known = {stage.name: stage for stage in document.loader(document.run.train).stages}
-    first = next(iter(known.values()))
-    microbatches = first.microbatches or document.run.microbatches
-    if first.batch % microbatches:
-        raise failure(
-            codes.E_RUN_007,
-            f"{microbatches} microbatches do not divide the batch of {first.batch}",
-        )

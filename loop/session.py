@@ -19,7 +19,7 @@ from sexpgpu.loop.events import check_mark
 from sexpgpu.loop.failure import STOPPED
 from sexpgpu.loop.guard import non_finite
 from sexpgpu.loop.initial import flattened, initial_state, unflattened
-from sexpgpu.loop.ledger import Ledger
+from sexpgpu.loop.ledger import Ledger, machine_of
 from sexpgpu.loop.lock import RunLock
 from sexpgpu.loop.progress import Progress
 from sexpgpu.loop.recorder import Recorder
@@ -29,10 +29,12 @@ from sexpgpu.loop.signals import Requests, interruptible, listening
 from sexpgpu.loop.statistics import compute as statistics
 from sexpgpu.loop.statistics import wanted as wanted_statistics
 from sexpgpu.loop.step import Step, StepState
+from sexpgpu.loop.targets.fan import Fan
 from sexpgpu.loop.train import COMPLETE, NonFiniteError, Parts, Trainer
 from sexpgpu.loop.weights import initialized
 from sexpgpu.lowering.backend import Backend, open_backend
 from sexpgpu.lowering.interp.dtypes import NUMPY
+from sexpgpu.lowering.peaks import peak_flops
 
 
 class Beginning(NamedTuple):
@@ -67,6 +69,8 @@ class Session:
         self._ledger: Ledger | None = None
         self._batches: TrainingBatches | None = None
         self._passes: list[Pass] = []
+        self._fan: Fan | None = None
+        self._machine: Mapping[str, Any] = {}
         self._saver: checkpoint.Checkpointer | None = None
         self._trainer: Trainer | None = None
         self._taken_from: Mapping[str, Any] | None = None  # what :init-from gave, and whence
@@ -92,6 +96,9 @@ class Session:
         ledger = self._ledger or self._open_ledger(start, lock)
         ledger.status.update(steps=steps, step=int(beginning.state["step"]))
         backend = open_backend(self.options.device, deterministic=self.options.deterministic)
+        described = backend.describe()
+        peak = self.options.peak_flops or peak_flops(described["kind"], self.document.run.precision)
+        self._machine = machine_of(backend, peak)
         if beginning.meta is None:
             taken = interruptible(lambda: statistics(self.document), self._requests)
             if taken is None:
@@ -99,7 +106,7 @@ class Session:
                 return
             beginning.constants.update(taken)
         trainer = self._build(backend, start, lock, ledger, batches, beginning, steps)
-        self._write_down(start, ledger, backend, beginning, steps)
+        self._write_down(start, ledger, beginning, steps)
         try:
             self._end(trainer.run())
         except NonFiniteError as found:
@@ -158,6 +165,7 @@ class Session:
         """The run directory, made and locked; emptied when the run starts anew."""
         directory.make(start.directory)
         lock = self._lock = RunLock(start.directory)
+        directory.sweep(start.directory)
         if self.options.fresh:
             directory.clear(start.directory)
             directory.make(start.directory)
@@ -167,7 +175,10 @@ class Session:
         return lock
 
     def _open_ledger(self, start: resume.Start, lock: RunLock) -> Ledger:
-        self._ledger = Ledger(start.directory, lock, self.document, self._ir_hash, self._heard)
+        fan = self._fan = Fan(self.options.log, start.directory)
+        self._ledger = Ledger(
+            start.directory, lock, self.document, self._ir_hash, self._heard, fan.begin
+        )
         return self._ledger
 
     def _open_training_data(self) -> tuple[int, TrainingBatches]:
@@ -241,7 +252,9 @@ class Session:
             checkpointer=self._saver,
             lock_lost=lambda: lock.lost,
             tick=self._progress.tick,
+            target_warnings=self._fan.take_warnings if self._fan is not None else list,
         )
+        parts.recorder.peak_flops = self._machine["peak_flops"]
         trainer = self._trainer = Trainer(parts, beginning.state, beginning.constants, facts)
         if beginning.meta is not None:
             trainer.restore(beginning.meta)
@@ -251,7 +264,6 @@ class Session:
         self,
         start: resume.Start,
         ledger: Ledger,
-        backend: Backend,
         beginning: Beginning,
         steps: int,
     ) -> None:
@@ -262,13 +274,15 @@ class Session:
         if beginning.meta is None or start.foreign:
             parameters = sum(int(a.size) for a in beginning.state["param"].values())
             warnings = [] if start.foreign else start.warnings
-            ledger.opened(backend, steps, parameters, self._taken_from, warnings)
+            ledger.opened(self._machine, steps, parameters, self._taken_from, warnings)
         if beginning.meta is not None:
             step = int(beginning.state["step"])
-            ledger.resumed(start, backend, beginning.meta, step, steps)
+            ledger.resumed(start, self._machine, beginning.meta, step, steps)
 
     def _heard(self, record: dict[str, Any]) -> None:
         self._progress.event(record)
+        if self._fan is not None:
+            self._fan.take(record)
         if self.options.on_event is not None:
             self.options.on_event(record)
 
@@ -302,6 +316,10 @@ class Session:
             if self._ledger is not None:
                 result.summary = self._summary(trainer)
                 self._ledger.ended(result, self._reason, error)
+            if self._fan is not None:
+                for found in self._fan.close():
+                    self._progress.warning(found)
+                    result.diagnostics.append(found)
         finally:
             for part in (self._batches, *self._passes, self._ledger, self._progress):
                 if part is not None:

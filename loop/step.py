@@ -26,7 +26,7 @@ from sexpgpu.loop.guarded import APPLIED, guarded
 from sexpgpu.loop.keys import domain
 from sexpgpu.loop.report import Layout, extremes_graph, extremes_start
 from sexpgpu.lowering.backend import Array, Engine
-from sexpgpu.ops import OPS
+from sexpgpu.ops.totals import graph_cost
 
 Arrays: TypeAlias = "dict[str, Array]"
 StepState: TypeAlias = "dict[str, Any]"
@@ -114,12 +114,7 @@ class Step:
     @property
     def flops(self) -> int:
         """Floating point operations of a step's training graph, all microbatches together."""
-        one = 0
-        for node in self.train.nodes:
-            operands = tuple([value.type for value in node.operands])
-            results = tuple([value.type for value in node.results])
-            one += OPS[node.op].cost(operands, results, node.attrs)[0]
-        return one * self.microbatches
+        return graph_cost(self.train)[0] * self.microbatches
 
     # -- gradients --------------------------------------------------------------------------
 

@@ -66,6 +66,7 @@ class Parts(NamedTuple):
     checkpointer: Checkpointer
     lock_lost: Callable[[], bool]
     tick: Callable[[int, int, Mapping[str, Any]], None]
+    target_warnings: Callable[[], list[Diagnostic]]
 
 
 class Trainer:
@@ -187,9 +188,6 @@ class Trainer:
         )
         if compiled is not None:
             self._compiled[k] = compiled
-            cost = compiled.cost()
-            if k == 1 and cost is not None:
-                parts.recorder.flops = cost.get("flops")
             parts.recorder.clock.add("compile", time.perf_counter() - began)
             parts.status.update(state="running")
         return compiled
@@ -260,6 +258,8 @@ class Trainer:
     def _note_signals(self) -> None:
         for name in self.parts.requests.take_received():
             self.parts.events.append("signal", self.step, signal=name)
+        for found in self.parts.target_warnings():
+            self.warn(found, self.step)
 
     def _show(self) -> None:
         steps = self.parts.schedule.steps

@@ -9,7 +9,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from sexpgpu import ops
 from sexpgpu.ir.graph import Graph
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lowering.backend import Array, Tree
@@ -17,6 +16,7 @@ from sexpgpu.lowering.interp import threefry
 from sexpgpu.lowering.interp.dtypes import NUMPY
 from sexpgpu.lowering.interp.evaluate import Plan, Watch, evaluate
 from sexpgpu.lowering.memory import process_memory_peak
+from sexpgpu.ops.totals import graph_cost
 
 
 def map_tree(function: Callable[..., Any], tree: Tree, *rest: Tree) -> Tree:
@@ -43,7 +43,7 @@ class InterpEngine:
         plan = self._plans.get(graph)
         if plan is None:
             plan = self._plans[graph] = Plan(graph)
-            self._costs[graph] = _graph_cost(graph)
+            self._costs[graph] = graph_cost(graph)
         flops, moved = self._costs[graph]
         self.flops += flops
         self.bytes += moved
@@ -124,19 +124,6 @@ class InterpEngine:
 
     def fold_key(self, key: Array, integer: Array | int) -> Array:
         return threefry.fold(key, int(integer))
-
-
-def _graph_cost(graph: Graph) -> tuple[int, int]:
-    flops = moved = 0
-    for node in graph.nodes:
-        node_flops, node_bytes = ops.OPS[node.op].cost(
-            tuple([value.type for value in node.operands]),
-            tuple([value.type for value in node.results]),
-            node.attrs,
-        )
-        flops += node_flops
-        moved += node_bytes
-    return flops, moved
 
 
 class InterpCompiled:

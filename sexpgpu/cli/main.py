@@ -29,6 +29,9 @@ VERBS = {
     "variants": "The knobs, variants and sweeps that a file declares.",
     "run": "Train.",
     "predict": "The trained model on records from a file or standard input.",
+    "status": "The state of runs at a glance.",
+    "tail": "The events of a run, and those to come.",
+    "annotate": "Say something in the events of a run.",
     "checkpoint": "What a run has saved: list, show, verify, diff, export, prune.",
     "docs": "The documentation, offline.",
 }

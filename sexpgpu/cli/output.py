@@ -38,6 +38,11 @@ def result(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
+def flush() -> None:
+    """Let readers have what was printed so far."""
+    sys.stdout.flush()
+
+
 def say(text: str) -> None:
     """A message for people: a line or lines on stderr."""
     sys.stdout.flush()

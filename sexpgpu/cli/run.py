@@ -108,6 +108,20 @@ def seconds_of(
     is_flag=True,
     help="On CUDA, allow kernels whose results differ from run to run.",
 )
+@click.option(
+    "--log",
+    multiple=True,
+    metavar="TARGET",
+    envvar="SEXPGPU_LOG",
+    help="Numbers also go to csv[:FILE], tensorboard[:DIR], wandb[:PROJECT], mlflow[:URI]. "
+    "Repeatable. [SEXPGPU_LOG]",
+)
+@click.option(
+    "--peak-flops",
+    type=float,
+    metavar="N",
+    help="FLOPs a second that the device can do, for train/mfu; known for most GPUs.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Events as JSON lines on stdout.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @limit_flag
@@ -130,6 +144,8 @@ def command(
     allow_change: bool,
     time_limit: float | None,
     fast_nondeterministic: bool,
+    log: tuple[str, ...],
+    peak_flops: float | None,
     as_json: bool,
     quiet: bool,
     limits: dict[str, str],
@@ -187,6 +203,8 @@ def command(
         quiet=quiet,
         on_event=hear if as_json else None,
         deterministic=not fast_nondeterministic,
+        log=log,
+        peak_flops=peak_flops,
     )
     result = execute(
         document, options, ir_text=document_text(document), ir_hash=document_hash(document)
@@ -194,6 +212,9 @@ def command(
     errors = [d for d in result.diagnostics if d.severity == "error"]
     if as_json and errors and "close" not in heard:
         output.fault_object(errors)
+    elif as_json and not heard:  # it was finished before: there is nothing to do
+        about = {"directory": result.directory, "step": result.step, "summary": result.summary}
+        output.json_result({"kind": "finished", **about}, lines=True)
     output.show(errors)
     if not as_json and result.directory is not None:
         output.result(result.directory)

@@ -7,6 +7,7 @@ catalogue of codes do. A test checks that the pages are current. Not imported by
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -258,6 +259,54 @@ def run_section() -> list[str]:
     return [*_table(("flag", "does"), rows), ""]
 
 
+def events_section() -> list[str]:
+    """Each kind of event: when it comes, and its keys, from the schema."""
+    lines: list[str] = []
+    for kind in _schema("events")["oneOf"]:
+        lines += [f"### {kind['title']}", "", f"{_sentence(kind['description'])}", ""]
+        rows = [
+            (
+                _code(key),
+                _cell(row["description"]) + ("" if key in kind["required"] else " (if any)"),
+            )
+            for key, row in kind["properties"].items()
+            if "description" in row
+        ]
+        lines += [*_table(("key", "is"), rows), ""]
+    return lines
+
+
+def status_section() -> list[str]:
+    """The keys of the status file, from the schema."""
+    rows = [
+        (_code(k), _cell(row["description"])) for k, row in _schema("status")["properties"].items()
+    ]
+    return [*_table(("key", "is"), rows), ""]
+
+
+def _schema(name: str) -> dict[str, Any]:
+    text = (PAGES.parent / "loop" / f"{name}.schema.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def checkpoint_section() -> list[str]:
+    """The verbs of `checkpoint`, with their flags."""
+    group = import_module("sexpgpu.cli.checkpoint").command
+    rows: list[tuple[str, ...]] = []
+    for name, command in group.commands.items():
+        words = [
+            p.metavar if p.param_type_name == "argument" else f"[{p.opts[-1]}]"
+            for p in command.params
+            if not getattr(p, "hidden", False)
+        ]
+        rows.append((_code(" ".join([name, *words])), _first_paragraph(command.help or "")))
+    return [*_table(("verb", "does"), rows), ""]
+
+
 def errors_section() -> list[str]:
     """Every code of the catalogue."""
     from sexpgpu.diagnostics.codes import all_codes
@@ -285,6 +334,9 @@ SECTIONS: dict[str, Callable[[], list[str]]] = {
     "cli": cli_section,
     "run": run_section,
     "errors": errors_section,
+    "events": events_section,
+    "status": status_section,
+    "checkpoint": checkpoint_section,
 }
 
 

@@ -327,6 +327,16 @@ W_STORE_001 = code(
     fix="nothing to do, if it stays rare",
 )
 
+W_STORE_002 = code(
+    "W-STORE-002",
+    title="a target of the run's numbers is given up",
+    explain=(
+        "What `--log` names failed, or fell too far behind. The run goes on without it: targets "
+        "never stop or slow training. Every number stands in `events.jsonl` all the same."
+    ),
+    fix="mend what the message says; the next resume gives the target what it lacks",
+)
+
 # ---- DIST: several processes ---------------------------------------------------------------
 E_DIST_001 = code(
     "E-DIST-001",
