@@ -8,6 +8,7 @@ from typing import Any
 
 from sexpgpu import __version__
 from sexpgpu.forms.knobs import Selection
+from sexpgpu.lisp.modules import STANDARD, standard_files
 from sexpgpu.source import Source
 
 # Not importlib.resources: importing that costs more than reading the files.
@@ -27,11 +28,11 @@ def make_manifest(entry: Source, sources: Sequence[Source], selection: Selection
 
 
 def standard_library_hash() -> str:
-    """SHA-256 over the texts of the prelude and the standard modules, in order of their names."""
+    """SHA-256 over the texts of the prelude and the files of the standard modules."""
     from hashlib import sha256
 
     digest = sha256()
-    for name in ("prelude.sx", "sexpgpu/nn.sx", "sexpgpu/optim.sx"):
+    for name in ("prelude.sx", *(file for module in STANDARD for file in standard_files(module))):
         with open(os.path.join(STDLIB, *name.split("/")), "rb") as file:
             text = file.read()
         digest.update(f"{name} {len(text)}\n".encode())

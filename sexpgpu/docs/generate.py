@@ -108,7 +108,14 @@ def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     return lines + [f"| {' | '.join(row)} |" for row in rows]
 
 
-def module_section(file: Path) -> list[str]:
+def module_files(module: str) -> list[Path]:
+    """The files of a standard module."""
+    from sexpgpu.lisp.modules import standard_files
+
+    return [STDLIB / file for file in standard_files(module)]
+
+
+def module_section(*files: Path) -> list[str]:
     """A table for each section of a standard module."""
     lines: list[str] = []
     section = None
@@ -122,7 +129,7 @@ def module_section(file: Path) -> list[str]:
             lines.append("")
             rows.clear()
 
-    for found in definitions(file):
+    for found in (found for file in files for found in definitions(file)):
         if found.section != section:
             flush()
             section = found.section
@@ -328,8 +335,8 @@ SECTIONS: dict[str, Callable[[], list[str]]] = {
     "builtins": builtins_section,
     "prelude": prelude_section,
     "tensors": tensors_section,
-    "nn": lambda: module_section(STDLIB / "sexpgpu" / "nn.sx"),
-    "optim": lambda: module_section(STDLIB / "sexpgpu" / "optim.sx"),
+    "nn": lambda: module_section(*module_files("sexpgpu/nn")),
+    "optim": lambda: module_section(*module_files("sexpgpu/optim")),
     "forms": forms_section,
     "cli": cli_section,
     "run": run_section,

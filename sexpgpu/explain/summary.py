@@ -46,7 +46,7 @@ def parameters(document: Document) -> list[dict[str, Any]]:
     ]
 
 
-OPTIM = "stdlib/sexpgpu/optim.sx"
+OPTIM = ("stdlib/sexpgpu/optim.sx", "stdlib/sexpgpu/optim/")
 
 
 def decay(document: Document, parameter: Parameter) -> float | None:
@@ -69,7 +69,8 @@ def _is_from_optim(graph: Graph) -> bool:
     was read without its places."""
     places = [node.origin.span for node in graph.nodes]
     return bool(places) and all(
-        span is not None and span.source.standard and span.source.name == OPTIM for span in places
+        span is not None and span.source.standard and span.source.name.startswith(OPTIM)
+        for span in places
     )
 
 

@@ -60,6 +60,9 @@ class Parameter(TensorSource):
         """The dtype that it is kept in between steps: of a parameter the master's, f32."""
         return "f32"
 
+    def known_type(self) -> TensorType:
+        return TensorType(self.shape, self.dtype)
+
     def current_tensor(self, trace: Trace) -> Tensor:
         """The tensor that stands for it in a graph: an input of the graph, made at first use."""
         found = trace.sources.get(self)

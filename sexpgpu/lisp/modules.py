@@ -34,7 +34,11 @@ from sexpgpu.source import Source, Span
 if TYPE_CHECKING:
     from sexpgpu.lisp.session import Session
 
-STANDARD = ("sexpgpu/nn", "sexpgpu/optim")
+STANDARD: dict[str, tuple[str, ...]] = {
+    "sexpgpu/nn": ("initialisers", "activations", "recurrent", "losses", "metrics"),
+    "sexpgpu/optim": ("wrappers", "schedules"),
+}
+"""The standard modules, each with the further files, in its folder, that it is made of."""
 
 
 @host_macro("require", "(path &key as import)", top_level=True)
@@ -122,6 +126,11 @@ def standard_source(path: str) -> Source | None:
     if path not in STANDARD:
         return None
     return package_source(f"{path}.sx")
+
+
+def standard_files(path: str) -> list[str]:
+    """The files of a standard module, from the standard library's folder, in order."""
+    return [f"{path}.sx", *(f"{path}/{part}.sx" for part in STANDARD[path])]
 
 
 def package_source(relative: str) -> Source:

@@ -173,8 +173,10 @@ class Session:
         """A fresh module that inherits prelude, tensor operations and CL."""
         return Module(name, (PRELUDE, TENSOR, CL), path)
 
-    def _load(self, source: Source, module: Module) -> Loaded:
-        self.sources.append(source)
+    def _load(self, source: Source, module: Module, *more: Source) -> Loaded:
+        """Evaluate a text, and `more` after it, into a module."""
+        texts = (source, *more)
+        self.sources.extend(texts)
         found: list[Diagnostic] = []
         saved = STATE.module, AT.lazy, self._strict, self._calls
         STATE.module = module
@@ -182,10 +184,12 @@ class Session:
         self._strict = True
         self._calls = {}
         try:
-            self._shadow(source, module)
-            reader = Reader(source, module, self.features, nesting=self.limits.nesting)
-            while self._next(reader, module, found):
-                pass
+            for text in texts:
+                self._shadow(text, module)
+            for text in texts:
+                reader = Reader(text, module, self.features, nesting=self.limits.nesting)
+                while self._next(reader, module, found):
+                    pass
             if not source.standard:
                 self._check_calls(found)
         finally:
@@ -366,10 +370,14 @@ class Session:
         return module
 
     def _load_required(self, source: Source, path: str, key: str) -> Module:
+        from sexpgpu.lisp.modules import STANDARD, package_source, standard_files
+
         name = path.rpartition("/")[2].removesuffix(".sx") if not source.standard else path
+        files = standard_files(path)[1:] if source.standard and path in STANDARD else []
         self._loading.append(key)
         try:
-            loaded = self._load(source, self.new_module(name, source.path))
+            more = [package_source(file) for file in files]
+            loaded = self._load(source, self.new_module(name, source.path), *more)
         finally:
             self._loading.pop()
         if any(d.severity == "error" for d in loaded.diagnostics):

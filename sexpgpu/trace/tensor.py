@@ -80,6 +80,10 @@ class TensorSource(Foreign):
     lisp_type = "tensor"
     make: Callable[[Trace], Tensor] | None = None  # of one that stands for a tensor of some trace
 
+    def known_type(self) -> TensorType | None:
+        """Its shape and dtype, where they are known without a graph."""
+        return None
+
     def current_tensor(self, trace: Trace) -> Tensor:
         """Its tensor in this trace."""
         raise RuntimeError(f"{type(self).__name__} gives no tensor")

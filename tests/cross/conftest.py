@@ -155,3 +155,80 @@ def probe() -> type[Probe]:
 @pytest.fixture(scope="session")
 def near() -> Callable[..., None]:
     return close
+
+
+UPDATED = """
+(require "sexpgpu/optim" :as optim)
+(defloader train :source (synthetic 2 (x :f32 (3) (:normal 0 1))) :batch 2)
+(defun prepare (batch) (field batch :x))
+(defmodel m ()
+  (defparam w (3 4) :init (random-normal shape))
+  (defparam b (4) :init (random-normal shape))
+  (forward (x) (+ (matmul x w) b)))
+(defun objective (model x) (mean (funcall model x)))
+(defrun m :model (m) :optimizer {optimizer} :steps 40)
+"""
+
+
+class Updates:
+    """The update graphs of a file, run by hand as the loop does."""
+
+    def __init__(self, optimizer: str, device: str) -> None:
+        self.document = sx.compile_text(UPDATED.format(optimizer=optimizer)).document
+        self.backend = open_backend(device)
+        self.compiled: dict[str, Any] = {}
+        self.states = {
+            (path, s.name): self.call(s.init, {})["value"]
+            for path, update in self.document.updates.items()
+            for s in update.states
+        }
+
+    def call(self, name: str, given: dict[str, Any]) -> dict[str, np.ndarray]:
+        graph = self.document.graphs[name]
+        if name not in self.compiled:
+            self.compiled[name] = self.backend.compile(
+                lambda engine, tree: engine.call(graph, tree),
+                [{n: v.type for n, v in graph.inputs.items()}],
+                donate=(),
+            )
+        given = self.backend.put({n: given[n] for n in graph.inputs})
+        return self.backend.get(self.compiled[name](given))
+
+    def step(self, step: int, p: dict[str, Any], g: dict[str, Any]) -> dict[str, Any]:
+        context = {"ctx/step": np.int32(step), "ctx/updates": np.int32(step)}
+        given: dict[str, dict[str, Any]] = {}
+        for group in self.document.groups:
+            given[group.name] = dict(context)
+            if group.hyper:
+                found = self.call(group.hyper, context)
+                given[group.name] |= {f"hyper/{k}": v for k, v in found.items()}
+            members = [q for q, u in self.document.updates.items() if u.group == group.name]
+            for k in range(len(self.document.updates[members[0]].sums) if members else 0):
+                parts = [
+                    self.call(
+                        self.document.updates[q].sums[k],
+                        {**given[group.name], **self.own(q), "p": p[q], "g": g[q]},
+                    )["part"]
+                    for q in members
+                ]
+                given[group.name][f"global/{k}"] = np.float32(sum(parts))
+        new = {}
+        for path, update in self.document.updates.items():
+            inputs = {**given[update.group], **self.own(path), "p": p[path], "g": g[path]}
+            found = self.call(update.graph, inputs)
+            new[path] = found["p"]
+            self.states |= {(path, s.name): found[f"state/{s.name}"] for s in update.states}
+        return new
+
+    def own(self, path: str) -> dict[str, Any]:
+        return {f"state/{n}": v for (at, n), v in self.states.items() if at == path}
+
+    def average(self, path: str, p: Any) -> Any:
+        """What an evaluation would see for a parameter."""
+        name = self.document.updates[path].average
+        return self.call(name, {**self.own(path), "p": p})["p"]
+
+
+@pytest.fixture(scope="session")
+def updates() -> type[Updates]:
+    return Updates

@@ -58,6 +58,29 @@ def test_moments_and_edges(standard: Any, form: str, shape: tuple[int, ...]) -> 
         np.testing.assert_allclose(np.abs(found).max(), np.abs(wanted).max(), rtol=2e-2)
 
 
+@pytest.mark.parametrize("shape", [(40, 30), (30, 40), (3, 2, 20, 10), (6, 6)])
+def test_orthogonal(standard: Any, shape: tuple[int, ...]) -> None:
+    """Orthonormal columns (or rows), spread evenly over directions as jax's are."""
+    found = draw(standard, "(nn:orthogonal :scale 2.0)", shape).reshape(-1, shape[-1])
+    short = found if found.shape[0] < found.shape[1] else found.T
+    np.testing.assert_allclose(short @ short.T, 4 * np.eye(len(short)), atol=1e-4)
+    wanted = np.asarray(initializers.orthogonal(2.0)(jax.random.key(0), shape, np.float32))
+    np.testing.assert_allclose(found.std(), wanted.std(), rtol=1e-2)
+
+
+def test_orthogonal_has_no_preferred_sign(standard: Any) -> None:
+    """QR alone would give one sign more often on the diagonal; the signs of R undo that."""
+    make = standard("(lambda () (funcall (nn:orthogonal) (list 3 3)))")
+    traces = [np.trace(make(seed=seed)) for seed in range(300)]
+    assert abs(np.mean(traces)) < 0.2  # of the Haar measure: 0, with a spread of 1
+
+
+def test_identity(standard: Any) -> None:
+    np.testing.assert_array_equal(
+        draw(standard, "(nn:identity-init :scale 0.5)", (2, 3)), 0.5 * np.eye(2, 3)
+    )
+
+
 def test_fans_need_two_axes(standard: Any) -> None:
     with pytest.raises(sx.CompileError, match="rank 2 or more"):
         draw(standard, "(nn:he-normal)", (5,))

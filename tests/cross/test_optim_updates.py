@@ -10,21 +10,6 @@ import numpy as np
 import optax
 import pytest
 
-import sexpgpu as sx
-from sexpgpu.lowering.backend import open_backend
-
-FILE = """
-(require "sexpgpu/optim" :as optim)
-(defloader train :source (synthetic 2 (x :f32 (3) (:normal 0 1))) :batch 2)
-(defun prepare (batch) (field batch :x))
-(defmodel m ()
-  (defparam w (3 4) :init (random-normal shape))
-  (defparam b (4) :init (random-normal shape))
-  (forward (x) (+ (matmul x w) b)))
-(defun objective (model x) (mean (funcall model x)))
-(defrun m :model (m) :optimizer {optimizer} :steps 40)
-"""
-
 SCHEDULE = "(optim:warmup-cosine :peak 0.1 :warmup 5 :steps 20)"
 
 
@@ -139,77 +124,18 @@ ON_XLA = (
 """Every optimizer runs on the NumPy evaluator; those with something of their own on XLA too."""
 
 
-class Updates:
-    """The update graphs of a file, run by hand as the loop does."""
-
-    def __init__(self, optimizer: str, device: str) -> None:
-        self.document = sx.compile_text(FILE.format(optimizer=optimizer)).document
-        self.backend = open_backend(device)
-        self.compiled: dict[str, Any] = {}
-        self.states = {
-            (path, s.name): self.call(s.init, {})["value"]
-            for path, update in self.document.updates.items()
-            for s in update.states
-        }
-
-    def call(self, name: str, given: dict[str, Any]) -> dict[str, np.ndarray]:
-        graph = self.document.graphs[name]
-        if name not in self.compiled:
-            self.compiled[name] = self.backend.compile(
-                lambda engine, tree: engine.call(graph, tree),
-                [{n: v.type for n, v in graph.inputs.items()}],
-                donate=(),
-            )
-        given = self.backend.put({n: given[n] for n in graph.inputs})
-        return self.backend.get(self.compiled[name](given))
-
-    def step(self, step: int, p: dict[str, Any], g: dict[str, Any]) -> dict[str, Any]:
-        context = {"ctx/step": np.int32(step), "ctx/updates": np.int32(step)}
-        given: dict[str, dict[str, Any]] = {}
-        for group in self.document.groups:
-            given[group.name] = dict(context)
-            if group.hyper:
-                found = self.call(group.hyper, context)
-                given[group.name] |= {f"hyper/{k}": v for k, v in found.items()}
-            members = [q for q, u in self.document.updates.items() if u.group == group.name]
-            for k in range(len(self.document.updates[members[0]].sums) if members else 0):
-                parts = [
-                    self.call(
-                        self.document.updates[q].sums[k],
-                        {**given[group.name], **self.own(q), "p": p[q], "g": g[q]},
-                    )["part"]
-                    for q in members
-                ]
-                given[group.name][f"global/{k}"] = np.float32(sum(parts))
-        new = {}
-        for path, update in self.document.updates.items():
-            inputs = {**given[update.group], **self.own(path), "p": p[path], "g": g[path]}
-            found = self.call(update.graph, inputs)
-            new[path] = found["p"]
-            self.states |= {(path, s.name): found[f"state/{s.name}"] for s in update.states}
-        return new
-
-    def own(self, path: str) -> dict[str, Any]:
-        return {f"state/{n}": v for (at, n), v in self.states.items() if at == path}
-
-    def average(self, path: str, p: Any) -> Any:
-        """What an evaluation would see for a parameter."""
-        name = self.document.updates[path].average
-        return self.call(name, {**self.own(path), "p": p})["p"]
-
-
 def cases() -> list[Any]:
     listed = [("interp", optimizer) for optimizer in CASES]
     return listed + [("cpu", optimizer) for optimizer in ON_XLA]
 
 
 @pytest.mark.parametrize("device, optimizer", cases())
-def test_twenty_updates(device: str, optimizer: str) -> None:
+def test_twenty_updates(updates: Any, device: str, optimizer: str) -> None:
     random = np.random.default_rng(2)
     p = {"w": random.standard_normal((3, 4)), "b": random.standard_normal(4)}
     p = {k: v.astype(np.float32) for k, v in p.items()}
     peer = {k: jnp.asarray(v) for k, v in p.items()}
-    ours, theirs = Updates(optimizer, device), CASES[optimizer]
+    ours, theirs = updates(optimizer, device), CASES[optimizer]
     with jax.numpy_dtype_promotion("standard"):  # optax's own arithmetic mixes dtypes
         memory = theirs.init(peer)
         update = jax.jit(theirs.update)
@@ -223,7 +149,7 @@ def test_twenty_updates(device: str, optimizer: str) -> None:
             np.testing.assert_allclose(p[path], peer[path], rtol=1e-5, atol=1e-5, err_msg=str(step))
 
 
-def test_states() -> None:
+def test_states(updates: Any) -> None:
     """No state where none is needed."""
     states = {
         "(optim:sgd)": set(),
@@ -237,15 +163,15 @@ def test_states() -> None:
         "(optim:ema (optim:adam))": {"average", "weight", "inner/m", "inner/v"},
     }
     for optimizer, names in states.items():
-        found = sx.compile_text(FILE.format(optimizer=optimizer)).document.updates["w"].states
+        found = updates(optimizer, "interp").document.updates["w"].states
         assert {s.name for s in found} == names, optimizer
 
 
 @pytest.mark.parametrize("device", ["interp", "cpu"])
 @pytest.mark.parametrize("name", ["sgd", "adamw"])
-def test_decay_alone(name: str, device: str) -> None:
+def test_decay_alone(updates: Any, name: str, device: str) -> None:
     """lr 0.1, decay 0.1, no gradient: exactly w (1 - lr decay) for matrices, biases untouched."""
-    ours = Updates(f"(optim:{name} :lr 0.1 :decay 0.1)", device)
+    ours = updates(f"(optim:{name} :lr 0.1 :decay 0.1)", device)
     p = {"w": np.full((3, 4), 0.7, np.float32), "b": np.full(4, 0.7, np.float32)}
     new = ours.step(0, p, {k: np.zeros_like(v) for k, v in p.items()})
     np.testing.assert_array_equal(new["w"], np.float32(0.7) * np.float32(1 - 0.1 * 0.1))

@@ -251,8 +251,8 @@ def test_example_first(page: Path) -> None:
         assert "\nRelated: " in text
 
 
-@pytest.mark.parametrize("module", ["prelude.sx", "sexpgpu/nn.sx", "sexpgpu/optim.sx"])
-def test_every_standard_definition_says_what_it_is(module: str) -> None:
-    found = generate.definitions(generate.STDLIB / module)
-    assert len(found) >= 10
+@pytest.mark.parametrize("file", sorted(generate.STDLIB.rglob("*.sx")), ids=lambda p: p.name)
+def test_every_standard_definition_says_what_it_is(file: Path) -> None:
+    found = generate.definitions(file)
+    assert len(found) >= 3
     assert not [definition.name for definition in found if not definition.doc]

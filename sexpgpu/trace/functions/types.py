@@ -6,22 +6,28 @@ from typing import Any
 
 from sexpgpu.diagnostics.codes.tensor import E_NUM_001
 from sexpgpu.diagnostics.suggest import did_you_mean
+from sexpgpu.ir.graph import Value
 from sexpgpu.ir.numerics import NUMERICS
 from sexpgpu.lisp.hostforms import THUNK, call_host, form, form_arguments, host_macro
 from sexpgpu.lisp.hostforms import symbol as cl
 from sexpgpu.lisp.values import KEYWORD, NIL, TENSOR, Cons, Symbol, T, keyword, lisp_list
 from sexpgpu.reader.printer import brief
+from sexpgpu.source import NOWHERE
 from sexpgpu.trace.arguments import axis_of, dtype_of, marked_shape, tensor
-from sexpgpu.trace.context import TRACES
+from sexpgpu.trace.context import TRACES, Trace
 from sexpgpu.trace.declare import tensor_function
 from sexpgpu.trace.errors import failure, outside
 from sexpgpu.trace.marked import MarkedInt
 from sexpgpu.trace.primitives import cast as cast_value
-from sexpgpu.trace.tensor import Tensor, is_tensor, wrap
+from sexpgpu.trace.tensor import Tensor, TensorSource, is_tensor, wrap
 
 
 def _told(name: str, x: Any) -> Tensor:
     """The tensor that is asked about: its type is known wherever it was made."""
+    if isinstance(x, TensorSource) and not TRACES:
+        type = x.known_type()
+        if type is not None:
+            return Tensor(Value(type), Trace(name), NOWHERE)
     return x if isinstance(x, Tensor) else tensor(name, "x", x)
 
 
