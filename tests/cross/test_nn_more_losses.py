@@ -74,7 +74,7 @@ CASES: dict[str, Any] = {
     "(nn:info-nce a b :temperature 0.2 :symmetric t)": ((Y, TARGET), both_ways),
     "(nn:triplet a b (- b) :margin 0.5)": (
         (Y, TARGET),
-        lambda a, b: optax.triplet_margin_loss(a, b, -b, margin=0.5),
+        lambda a, b: optax.losses.triplet_margin_loss(a, b, -b, margin=0.5),
     ),
 }
 
