@@ -100,7 +100,7 @@ def _cell(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    return f"`{_cell(text)}`"
+    return f"`` {_cell(text)} ``" if "`" in text else f"`{_cell(text)}`"
 
 
 def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
@@ -183,13 +183,56 @@ def _registry_section(layer: Any, skip: tuple[str, ...] = ()) -> list[str]:
     return lines
 
 
+# What the error of a malformed use says of all but these.
+_USAGES = {
+    "progn": "(progn form…)",
+    "locally": "(locally declaration… form…)",
+    "tagbody": "(tagbody tag form…)",
+    "declare": "(declare declaration…)",
+    "quasiquote": "`form",
+}
+
+
+def _usage(symbol: Any, analyzer: Any) -> str:
+    """How an operator is written, as the error of a malformed use of it says."""
+    from sexpgpu.lisp.errors import LispError
+    from sexpgpu.lisp.scope import null_scope
+    from sexpgpu.lisp.values import Cons
+
+    if symbol.name not in _USAGES:
+        try:
+            analyzer(Cons(symbol, 0), null_scope(), ())
+        except LispError as error:
+            return str(error).partition(": write ")[2]
+    return _USAGES[symbol.name]
+
+
+def special_section() -> list[str]:
+    """The special operators of Common Lisp."""
+    from sexpgpu.lisp.analyze import SPECIAL
+
+    _load_registries()
+    rows = [
+        (_code(_usage(symbol, analyzer)), (analyzer.__doc__ or "").strip())
+        for symbol, analyzer in sorted(SPECIAL.items(), key=lambda item: item[0].name)
+    ]
+    return [*_table(("form", "does"), rows), ""]
+
+
 def operators_section() -> list[str]:
-    """The names of Common Lisp's special forms and macros that are here."""
+    """The macros of Common Lisp that are here."""
+    from sexpgpu.lisp.analyze import NATIVE, SPECIAL
     from sexpgpu.lisp.values import CL
 
     _load_registries()
-    names = sorted(name for name, symbol in CL.symbols.items() if symbol.macro is not None)
-    return [" ".join(f"`{name}`" for name in names if not name.startswith("%")) + ".", ""]
+    rows: list[tuple[str, str]] = []
+    for name, symbol in sorted(CL.symbols.items()):
+        if symbol.macro is None or symbol in SPECIAL or name.startswith("%"):
+            continue
+        native = NATIVE.get(symbol)
+        usage = _usage(symbol, native) if native else _call(name, symbol.macro.lambda_list)
+        rows.append((_code(usage), _first_paragraph(symbol.macro.doc)))
+    return [*_table(("macro", "does"), rows), ""]
 
 
 def builtins_section() -> list[str]:
@@ -331,6 +374,7 @@ def errors_section() -> list[str]:
 
 
 SECTIONS: dict[str, Callable[[], list[str]]] = {
+    "special": special_section,
     "operators": operators_section,
     "builtins": builtins_section,
     "prelude": prelude_section,

@@ -44,6 +44,7 @@ from sexpgpu.reader.printer import brief
 
 @native("assert")
 def _assert(form: Any, scope: Scope, tails: Tails) -> Node:
+    """An error when the test is false."""
     parts(form, 1, None, "(assert test [(place…) [datum argument…]])")
     test = analyze_car(form.cdr, scope)
     more: list[Node] = []
@@ -102,6 +103,7 @@ def _setter(place: Any, scope: Scope) -> tuple[Node, Symbol]:
 
 @native("check-type")
 def _check_type(form: Any, scope: Scope, tails: Tails) -> Node:
+    """An error when the value of a place is not of a type."""
     cells = parts(form, 2, 3, "(check-type place type [text])")
     value = analyze_car(form.cdr, scope)
     text = analyze_car(form.cdr.cdr.cdr, scope) if len(cells) == 3 else None
@@ -189,9 +191,11 @@ def _correctable(form: Any, scope: Scope, strict_name: str) -> Node:
 
 @native("ccase")
 def _ccase(form: Any, scope: Scope, tails: Tails) -> Node:
+    """As ecase, of a place: the restart store-value gives it another value."""
     return _correctable(form, scope, "ecase")
 
 
 @native("ctypecase")
 def _ctypecase(form: Any, scope: Scope, tails: Tails) -> Node:
+    """As etypecase, of a place: the restart store-value gives it another value."""
     return _correctable(form, scope, "etypecase")

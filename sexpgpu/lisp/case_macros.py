@@ -120,11 +120,13 @@ def case_failure(value: Any, keys: list[Any]) -> Exception:
 
 @native("case")
 def _case(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates the clause whose keys hold the key, by eql; t and otherwise take the rest."""
     return _case_node(form, scope, tails, False, None)
 
 
 @native("ecase")
 def _ecase(form: Any, scope: Scope, tails: Tails) -> Node:
+    """As case; an error when no clause takes the key."""
     return _case_node(form, scope, tails, True, None)
 
 
@@ -173,9 +175,11 @@ def _typecase_node(form: Any, scope: Scope, tails: Tails, strict: bool) -> Node:
 
 @native("typecase")
 def _typecase(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates the forms of the first clause whose type the object has."""
     return _typecase_node(form, scope, tails, False)
 
 
 @native("etypecase")
 def _etypecase(form: Any, scope: Scope, tails: Tails) -> Node:
+    """As typecase; an error when no clause takes the object."""
     return _typecase_node(form, scope, tails, True)

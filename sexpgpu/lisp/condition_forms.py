@@ -46,6 +46,7 @@ from sexpgpu.reader.printer import brief
 
 @native("define-condition")
 def _define_condition(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Defines a type of condition, with slots."""
     from sexpgpu.lisp.definitions import definable
 
     cells = parts(form, 2, None, "(define-condition name (parent…) (slot…) option…)")

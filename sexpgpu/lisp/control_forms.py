@@ -64,6 +64,7 @@ def block_body(name: Symbol | None, forms: Any, scope: Scope, tails: Tails = ())
 
 @special("block")
 def _block(form: Any, scope: Scope, tails: Tails) -> Node:
+    """A place that return-from leaves."""
     name = parts(form, 1, None, "(block name form…)")[0]
     if not isinstance(name, Symbol):
         raise malformed(f"{brief(name)} is not a block name", form)
@@ -72,6 +73,7 @@ def _block(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @special("return-from")
 def _return_from(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Leaves a block with a value."""
     cells = parts(form, 1, 2, "(return-from name [value])")
     name = cells[0]
     if not isinstance(name, Symbol):
@@ -105,6 +107,7 @@ def is_tag(item: Any) -> bool:
 
 @special("tagbody")
 def _tagbody(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Statements with tags that go jumps to; gives nil."""
     return tagbody_node(form.cdr, scope, tails, form)
 
 
@@ -153,6 +156,7 @@ def tagbody_node(cells: Any, scope: Scope, tails: Tails, form: Any) -> Node:
 
 @special("go")
 def _go(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Jumps to a tag."""
     (tag,) = parts(form, 1, 1, "(go tag)")
     if not is_tag(tag):
         raise malformed(f"{brief(tag)} is not a tag", form)
@@ -167,6 +171,7 @@ def _go(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @special("catch")
 def _catch(form: Any, scope: Scope, tails: Tails) -> Node:
+    """A place that throw leaves, found at run time by its tag."""
     parts(form, 1, None, "(catch tag form…)")
     tag = analyze_car(form.cdr, scope)
     inside = body(form.cdr.cdr, scope)
@@ -194,6 +199,7 @@ def _catch(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @special("throw")
 def _throw(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Leaves the innermost catch of a tag."""
     parts(form, 2, 2, "(throw tag value)")
     tag, value = analyze_car(form.cdr, scope), analyze_car(form.cdr.cdr, scope)
     site = site_here()
@@ -219,6 +225,7 @@ def _throw(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @special("unwind-protect")
 def _unwind_protect(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates a form, then the cleanup, however the form is left."""
     parts(form, 1, None, "(unwind-protect form cleanup…)")
     protected = analyze_car(form.cdr, scope)
     if form.cdr.cdr is NIL:
@@ -231,6 +238,7 @@ def _unwind_protect(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @special("multiple-value-call")
 def _multiple_value_call(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Calls a function with all values of the forms."""
     parts(form, 1, None, "(multiple-value-call function form…)")
     function = analyze_car(form.cdr, scope)
     nodes: list[Node] = []
@@ -261,6 +269,7 @@ def _multiple_value_call(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @special("multiple-value-prog1")
 def _multiple_value_prog1(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates in order; all values of the first form."""
     parts(form, 1, None, "(multiple-value-prog1 form form…)")
     first = analyze_car(form.cdr, scope)
     rest = body(form.cdr.cdr, scope)

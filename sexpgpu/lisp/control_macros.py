@@ -33,24 +33,28 @@ from sexpgpu.reader.printer import brief
 
 @native("when")
 def _when(form: Any, scope: Scope, tails: Tails) -> Node:
+    """When TEST is true, evaluates the forms; the values of the last."""
     parts(form, 1, None, "(when test form…)")
     return If(analyze_car(form.cdr, scope), body(form.cdr.cdr, scope, tails), Constant(NIL))
 
 
 @native("unless")
 def _unless(form: Any, scope: Scope, tails: Tails) -> Node:
+    """When TEST is false, evaluates the forms; the values of the last."""
     parts(form, 1, None, "(unless test form…)")
     return If(analyze_car(form.cdr, scope), Constant(NIL), body(form.cdr.cdr, scope, tails))
 
 
 @native("and")
 def _and(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates until a form is false; the values of the last form."""
     nodes = _each(form, scope, tails)
     return And(nodes) if len(nodes) > 1 else nodes[0] if nodes else Constant(T)
 
 
 @native("or")
 def _or(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates until a form is true, and gives its value."""
     nodes = _each(form, scope, tails)
     return Or(nodes) if len(nodes) > 1 else nodes[0] if nodes else Constant(NIL)
 
@@ -67,6 +71,7 @@ def _each(form: Any, scope: Scope, tails: Tails) -> list[Node]:
 
 @native("cond")
 def _cond(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates the forms of the first clause whose test is true."""
     clauses = parts(form, 0, None, "(cond (test form…)…)")
     made: list[tuple[Node, Node | None]] = []
     for clause in clauses:
@@ -87,6 +92,7 @@ def _cond(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("prog1")
 def _prog1(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates in order; the value of the first form."""
     parts(form, 1, None, "(prog1 form form…)")
     return first_of(analyze_car(form.cdr, scope), body(form.cdr.cdr, scope))
 
@@ -107,6 +113,7 @@ def first_of(first: Node, rest: Node) -> Node:
 
 @native("prog2")
 def _prog2(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates in order; the value of the second form."""
     parts(form, 2, None, "(prog2 form form form…)")
     first = analyze_car(form.cdr, scope)
     kept = first_of(analyze_car(form.cdr.cdr, scope), body(form.cdr.cdr.cdr, scope))
@@ -115,6 +122,7 @@ def _prog2(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("return")
 def _return(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Leaves the block nil, such as the loop around, with a value."""
     cells = parts(form, 0, 1, "(return [value])")
     return return_from(NIL, form.cdr if cells else None, scope, tails, form)
 
@@ -124,6 +132,7 @@ def _return(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("funcall")
 def _funcall(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Calls a function that is a value."""
     parts(form, 1, None, "(funcall function argument…)")
     function = analyze_car(form.cdr, scope)
     nodes: list[Node] = []
@@ -136,6 +145,7 @@ def _funcall(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("apply")
 def _apply(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Calls a function; the last argument is a list of further ones."""
     from sexpgpu.lisp.callnodes import ApplyNode
 
     parts(form, 2, None, "(apply function argument… list)")

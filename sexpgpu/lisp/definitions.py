@@ -87,6 +87,7 @@ def installing(
 
 @native("defun")
 def _defun(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Defines a function."""
     cells = parts(form, 2, None, "(defun name (parameter…) form…)")
     key = function_key(cells[0])
     if key is None:
@@ -172,6 +173,7 @@ def _unset(*arguments: Any) -> Any:
 
 @native("defmacro")
 def _defmacro(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Defines a macro: a function from forms to a form."""
     cells = parts(form, 2, None, "(defmacro name (parameter…) form…)")
     name = cells[0]
     if not isinstance(name, Symbol):
@@ -191,6 +193,7 @@ def _defmacro(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("define-compiler-macro")
 def _define_compiler_macro(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Accepted, and without effect."""
     cells = parts(form, 2, None, "(define-compiler-macro name (parameter…) form…)")
     if function_key(cells[0]) is None:
         raise malformed(f"{brief(cells[0])} is not a function name", form)
@@ -202,7 +205,8 @@ def _define_compiler_macro(form: Any, scope: Scope, tails: Tails) -> Node:
 
 def _variable(form: Any, scope: Scope, always: bool) -> Node:
     operator = form.car.name
-    usage = f"({operator} name value [documentation])"
+    value = "value [documentation]" if always else "[value [documentation]]"
+    usage = f"({operator} name {value})"
     cells = parts(form, 2 if always else 1, 3, usage)
     if not isinstance(cells[0], Symbol) or cells[0].constant:
         raise malformed(f"{brief(cells[0])} is not a variable name", form)
@@ -229,16 +233,19 @@ def _variable(form: Any, scope: Scope, always: bool) -> Node:
 
 @native("defvar")
 def _defvar(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Declares a dynamic variable; the value is used when it has none yet."""
     return _variable(form, scope, False)
 
 
 @native("defparameter")
 def _defparameter(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Declares a dynamic variable and sets it."""
     return _variable(form, scope, True)
 
 
 @native("defconstant")
 def _defconstant(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Defines a constant."""
     cells = parts(form, 2, 3, "(defconstant name value [documentation])")
     if not isinstance(cells[0], Symbol):
         raise malformed(f"{brief(cells[0])} is not a name", form)
@@ -269,6 +276,7 @@ def _defconstant(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("define-symbol-macro")
 def _define_symbol_macro(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Makes a name stand for a form."""
     cells = parts(form, 2, 2, "(define-symbol-macro name expansion)")
     if not isinstance(cells[0], Symbol) or cells[0].special or cells[0].constant:
         raise malformed(f"{brief(cells[0])} cannot be a symbol macro", form)
@@ -284,6 +292,7 @@ def _define_symbol_macro(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("declaim")
 def _declaim(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Makes declarations for the whole module; special counts."""
     cells = parts(form, 0, None, "(declaim declaration…)")
     if scope.top_level:
         specials: set[Symbol] = set()
@@ -305,6 +314,7 @@ def _declaim(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("deftype")
 def _deftype(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Defines a name for a type specifier."""
     cells = parts(form, 2, None, "(deftype name (parameter…) form…)")
     name = cells[0]
     if not isinstance(name, Symbol):

@@ -397,10 +397,12 @@ def lambda_function(form: Any) -> Function:
 
 @builtin("documentation", "(object kind)")
 def documentation(object: Any, kind: Any) -> Any:
-    """The docstring of a function or macro, or nil."""
+    """The docstring of a function, macro or special operator, or nil."""
     found = object
     if isinstance(object, Symbol):
         found = object.function or object.macro
+        if object in SPECIAL:
+            return String((SPECIAL[object].__doc__ or "").strip())
     if isinstance(found, Function) and found.doc:
         return String(found.doc)
     return NIL

@@ -210,6 +210,7 @@ def _blocked(block: Symbol | None, forms: Any) -> Any:
 
 @special("function")
 def _function(form: Any, scope: Scope, tails: Tails) -> Node:
+    """The function of that name, or a closure."""
     (name,) = parts(form, 1, 1, "(function name) or (function (lambda …))")
     if type(name) in (Cons, SrcCons) and name.car is LAMBDA:
         return _lambda(name, scope)
@@ -271,6 +272,7 @@ def _lambda(form: Any, scope: Scope, name: str = "lambda") -> LambdaNode:
 
 @special("lambda")
 def _lambda_form(form: Any, scope: Scope, tails: Tails) -> Node:
+    """A function."""
     return _lambda(form, scope)
 
 
@@ -313,6 +315,7 @@ def _local_lambda(key: Any, item: Any, scope: Scope) -> LambdaNode:
 
 @special("flet")
 def _flet(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Binds local functions; they do not see each other."""
     definitions = _definitions(form, "flet")
     level = scope.level
     inner = Scope(scope, level)
@@ -336,6 +339,7 @@ def _flet(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @special("labels")
 def _labels(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Binds local functions; they see each other."""
     definitions = _definitions(form, "labels")
     level = scope.level
     inner = Scope(scope, level)
@@ -396,6 +400,7 @@ def macrolet_scope(form: Any, scope: Scope) -> Scope:
 
 @special("macrolet")
 def _macrolet(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Binds local macros."""
     inner = macrolet_scope(form, scope)
     forms, specials, _ = split_body(form.cdr.cdr, False)
     declared = declared_scope(inner, specials)

@@ -56,6 +56,7 @@ def protected(cell: Any, scope: Scope, forms: bool = False) -> Node:
 
 @native("handler-case")
 def _handler_case(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates a form; a condition of a clause's type ends it, and the clause is evaluated."""
     parts(form, 1, None, "(handler-case form (type ([variable]) form…)…)")
     main = protected(form.cdr, scope)
     clauses: list[tuple[Any, LambdaNode]] = []
@@ -121,6 +122,7 @@ def parse_simple(lambda_list: Any) -> bool:
 
 @native("ignore-errors")
 def _ignore_errors(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates forms; an error gives nil and the condition."""
     parts(form, 0, None, "(ignore-errors form…)")
     main = protected(form.cdr, scope, True)
 
@@ -154,6 +156,7 @@ def _ignore_errors(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("handler-bind")
 def _handler_bind(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Calls a handler where a condition is signalled, before anything is unwound."""
     cells = parts(form, 1, None, "(handler-bind ((type handler)…) form…)")
     bindings: list[tuple[Any, Node]] = []
     for item in items_of(cells[0]):

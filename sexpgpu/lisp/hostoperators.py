@@ -206,7 +206,9 @@ def _macro_of(symbol: Symbol, analyzer: Analyzer) -> Function:
             return SrcCons(operator, form.cdr, form.place)
         return Cons(operator, form.cdr)
 
-    return Function(symbol.name, expand, 2, 2, "(form environment)")
+    return Function(
+        symbol.name, expand, 2, 2, "(form environment)", (analyzer.__doc__ or "").strip()
+    )
 
 
 def install_macros() -> None:

@@ -108,6 +108,7 @@ class Counted(Node):
 
 @native("dotimes")
 def _dotimes(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates the forms with the variable bound to 0, 1, … below the count."""
     usage = "(dotimes (variable count [result]) form…)"
     spec = parts(form, 1, None, usage)[0]
     cells = _spec(spec, form, usage)
@@ -119,6 +120,7 @@ def _dotimes(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("dolist")
 def _dolist(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates the forms with the variable bound to each element of a list."""
     usage = "(dolist (variable list [result]) form…)"
     spec = parts(form, 1, None, usage)[0]
     cells = _spec(spec, form, usage)
@@ -394,16 +396,19 @@ def _parallel_assign(names: list[Symbol], nodes: list[Node], scope: Scope, form:
 
 @native("do")
 def _do(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Loops until the test is true; the variables step in parallel."""
     return _do_node(form, scope, False)
 
 
 @native("do*")
 def _do_star(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Loops until the test is true; the variables step in order."""
     return _do_node(form, scope, True)
 
 
 @native("psetq")
 def _psetq(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Sets variables in parallel: all values first."""
     cells = parts(form, 0, None, "(psetq variable value …)")
     if len(cells) % 2:
         raise malformed("psetq takes variables and values in pairs", form)
@@ -443,9 +448,11 @@ def _prog_node(form: Any, scope: Scope, sequential: bool) -> Node:
 
 @native("prog")
 def _prog(form: Any, scope: Scope, tails: Tails) -> Node:
+    """A let around a tagbody, in a block nil."""
     return _prog_node(form, scope, False)
 
 
 @native("prog*")
 def _prog_star(form: Any, scope: Scope, tails: Tails) -> Node:
+    """A let* around a tagbody, in a block nil."""
     return _prog_node(form, scope, True)

@@ -165,6 +165,7 @@ _SPLICE = CL.own("unquote-splicing")
 
 @special("quasiquote")
 def _quasiquote(form: Any, scope: Scope, tails: Tails) -> Node:
+    """A template: what stands after a comma is evaluated."""
     parts(form, 1, 1, "`form")
     return _template(form.cdr.car, 1, scope, form.cdr)
 

@@ -177,6 +177,7 @@ def _function_place(place_form: Any) -> Place:
 
 @native("setf")
 def _setf(whole: Any, scope: Scope, tails: Tails) -> Node:
+    """Stores values in places, in order."""
     cells = parts(whole, 0, None, "(setf place value …)")
     if len(cells) % 2:
         raise malformed("setf takes places and values in pairs", whole)
@@ -289,6 +290,7 @@ def _store_form(made: Place, value: Any) -> Any:
 
 @native("psetf")
 def _psetf(whole: Any, scope: Scope, tails: Tails) -> Node:
+    """Stores values in places in parallel: all values first."""
     cells = parts(whole, 0, None, "(psetf place value …)")
     if len(cells) % 2:
         raise malformed("psetf takes places and values in pairs", whole)
@@ -301,6 +303,7 @@ def _psetf(whole: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("rotatef")
 def _rotatef(whole: Any, scope: Scope, tails: Tails) -> Node:
+    """Moves the values of places one to the left, the first to the last."""
     cells = parts(whole, 0, None, "(rotatef place …)")
     if not cells:
         return Constant(NIL)
@@ -317,6 +320,7 @@ def _rotatef(whole: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("shiftf")
 def _shiftf(whole: Any, scope: Scope, tails: Tails) -> Node:
+    """Moves values one to the left, the new one into the last place; the old first value."""
     cells = parts(whole, 2, None, "(shiftf place … new)")
     places = [expansion(item, scope) for item in cells[:-1]]
     old = [Symbol("old") for _ in places[0].stores]
@@ -389,16 +393,19 @@ def _step(whole: Any, scope: Scope, operator: str) -> Node:
 
 @native("incf")
 def _incf(whole: Any, scope: Scope, tails: Tails) -> Node:
+    """Adds to the number in a place."""
     return _step(whole, scope, "+")
 
 
 @native("decf")
 def _decf(whole: Any, scope: Scope, tails: Tails) -> Node:
+    """Subtracts from the number in a place."""
     return _step(whole, scope, "-")
 
 
 @native("push")
 def _push(whole: Any, scope: Scope, tails: Tails) -> Node:
+    """Puts an item in front of the list in a place."""
     item, place_form = parts(whole, 2, 2, "(push item place)")
     cons = CL.own("cons")
     if simple(place_form, scope):
@@ -409,6 +416,7 @@ def _push(whole: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("pushnew")
 def _pushnew(whole: Any, scope: Scope, tails: Tails) -> Node:
+    """As push, unless the list has the item already."""
     cells = parts(whole, 2, None, "(pushnew item place [:key …] [:test …])")
     item, place_form, *keys = cells
     adjoin = CL.own("adjoin")
@@ -433,6 +441,7 @@ def _pushnew(whole: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("pop")
 def _pop(whole: Any, scope: Scope, tails: Tails) -> Node:
+    """Takes the first element off the list in a place, and gives it."""
     (place_form,) = parts(whole, 1, 1, "(pop place)")
     made = expansion(place_form, scope)
     old = Symbol("list")
@@ -445,6 +454,7 @@ def _pop(whole: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("remf")
 def _remf(whole: Any, scope: Scope, tails: Tails) -> Node:
+    """Takes an indicator and its value out of the property list in a place."""
     place_form, indicator = parts(whole, 2, 2, "(remf place indicator)")
     made = expansion(place_form, scope)
     saved, found = Symbol("indicator"), Symbol("found")

@@ -214,6 +214,7 @@ def _restartable(cell: Any, scope: Scope, count: int) -> Node:
 
 @native("restart-case")
 def _restart_case(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates a form with restarts, which handlers may invoke."""
     parts(form, 1, None, "(restart-case form (name (parameter…) form…)…)")
     clauses: list[tuple[Symbol, Node, dict[str, Any]]] = []
     for clause in items_of(form.cdr.cdr):
@@ -284,6 +285,7 @@ def _option(cell: Any, scope: Scope) -> Node:
 
 @native("restart-bind")
 def _restart_bind(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates forms with restarts that call functions where they are invoked."""
     cells = parts(form, 1, None, "(restart-bind ((name function)…) form…)")
     bindings: list[tuple[Symbol, Node, dict[str, Node]]] = []
     for item in items_of(cells[0]):
@@ -333,6 +335,7 @@ def _restart_bind(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("with-simple-restart")
 def _with_simple_restart(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates forms with a restart that gives nil and t."""
     cells = parts(form, 1, None, "(with-simple-restart (name control argument…) form…)")
     spec = cells[0]
     if not isinstance(spec, Cons) or not isinstance(spec.car, Symbol):
@@ -367,6 +370,7 @@ def _with_simple_restart(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("with-condition-restarts")
 def _with_condition_restarts(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates forms with restarts kept for one condition."""
     parts(form, 2, None, "(with-condition-restarts condition restarts form…)")
     nodes = [analyze_car(form.cdr, scope), analyze_car(form.cdr.cdr, scope)]
     main = body(form.cdr.cdr.cdr, scope)

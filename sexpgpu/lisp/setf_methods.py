@@ -22,6 +22,7 @@ from sexpgpu.reader.printer import brief
 
 @native("defsetf")
 def _defsetf(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Says how setf stores into (access …)."""
     cells = parts(form, 2, None, "(defsetf access update) or (defsetf access (…) (store) form…)")
     access = cells[0]
     if not isinstance(access, Symbol):
@@ -74,6 +75,7 @@ def _install(access: Symbol, expand: Callable[[Any, Scope], Place]) -> Symbol:
 
 @native("define-setf-expander")
 def _define_setf_expander(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Says, with five values, how places (access …) are read and stored."""
     cells = parts(form, 2, None, "(define-setf-expander access (parameter…) form…)")
     access = cells[0]
     if not isinstance(access, Symbol):
@@ -118,6 +120,7 @@ def get_setf_expansion(place: Any, environment: Any = NIL) -> Any:
 
 @native("define-modify-macro")
 def _define_modify_macro(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Defines a macro that changes a place by a function, as incf does by +."""
     cells = parts(form, 3, 4, "(define-modify-macro name (parameter…) function [doc])")
     name, lambda_list, function = cells[0], cells[1], cells[2]
     if not isinstance(name, Symbol):

@@ -80,16 +80,19 @@ def is_now(situations: Any, form: Any) -> bool:
 
 @special("quote")
 def _quote(form: Any, scope: Scope, tails: Tails) -> Node:
+    """The object itself, unevaluated."""
     return Constant(parts(form, 1, 1, "(quote object)")[0])
 
 
 @special("progn")
 def _progn_form(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates in order; the values of the last form."""
     return body(form.cdr, scope, tails)
 
 
 @special("if")
 def _if(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Chooses by the truth of TEST."""
     cells = parts(form, 2, 3, "(if test then [else])")
     test = form.cdr
     condition = analyze_car(test, scope)
@@ -100,6 +103,7 @@ def _if(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @special("setq")
 def _setq(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Sets variables, in order."""
     cells = parts(form, 0, None, "(setq variable value …)")
     if len(cells) % 2:
         raise malformed("setq takes variables and values in pairs", form)
@@ -135,12 +139,14 @@ def assign(name: Symbol, value: Node, scope: Scope, form: Any) -> Node:
 
 @special("the")
 def _the(form: Any, scope: Scope, tails: Tails) -> Node:
+    """The values of the form; the type is not checked."""
     parts(form, 2, 2, "(the type form)")
     return analyze_car(form.cdr.cdr, scope, tails)
 
 
 @special("locally")
 def _locally(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates forms under declarations."""
     forms, specials, _ = split_body(form.cdr, False)
     inner = declared_scope(scope, specials)
     inner.top_level = False
@@ -149,12 +155,14 @@ def _locally(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @special("eval-when")
 def _eval_when(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Evaluates the forms when a situation holds; execute does."""
     cells = parts(form, 1, None, "(eval-when (situation…) form…)")
     return body(form.cdr.cdr, scope, tails) if is_now(cells[0], form) else Constant(NIL)
 
 
 @special("load-time-value")
 def _load_time_value(form: Any, scope: Scope, tails: Tails) -> Node:
+    """The value of a form that is evaluated once."""
     cells = parts(form, 1, 2, "(load-time-value form)")
     from sexpgpu.lisp.toplevel import evaluate_top_level
 
@@ -163,6 +171,7 @@ def _load_time_value(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @special("declare")
 def _declare(form: Any, scope: Scope, tails: Tails) -> Node:
+    """At the beginning of a body: special counts, the rest is accepted."""
     raise malformed("declare stands only at the beginning of a body", form)
 
 
@@ -215,6 +224,7 @@ def _init(cell: Any, scope: Scope) -> Node:
 
 @special("let")
 def _let(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Binds variables, all at once."""
     bindings = _bindings(form, "let")
     forms, specials, _ = split_body(form.cdr.cdr, False)
     names = [name for name, _ in bindings]
@@ -266,6 +276,7 @@ def bind_parallel(
 
 @special("let*")
 def _let_star(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Binds variables in order: each sees those before it."""
     bindings = _bindings(form, "let*")
     forms, specials, _ = split_body(form.cdr.cdr, False)
     written = hygiene().names(form.cdr.car, scope) if AT.checks else None
@@ -327,6 +338,7 @@ def bind_sequential(
 
 @special("progv")
 def _progv(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Binds dynamic variables that are named at run time."""
     parts(form, 2, None, "(progv symbols values form…)")
     symbols = analyze_car(form.cdr, scope)
     values = analyze_car(form.cdr.cdr, scope)
@@ -392,6 +404,7 @@ def symbol_macrolet_scope(form: Any, scope: Scope) -> Scope:
 
 @special("symbol-macrolet")
 def _symbol_macrolet(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Makes names stand for forms in the body."""
     parts(form, 1, None, "(symbol-macrolet ((symbol expansion)…) form…)")
     inner = symbol_macrolet_scope(form, scope)
     forms, specials, _ = split_body(form.cdr.cdr, False)

@@ -248,6 +248,7 @@ def _layout(made: Definition) -> list[Any]:
 
 @native("defstruct")
 def _defstruct(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Defines a structure: constructor, predicate, accessors, copier."""
     made = _parse(form)
     symbol = definable(made.name, "structure", form)
     slots = tuple(slot.name for slot in made.slots)

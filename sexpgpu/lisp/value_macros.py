@@ -47,6 +47,7 @@ SETF = CL.own("setf")
 
 @native("multiple-value-bind")
 def _multiple_value_bind(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Binds variables to the values of a form."""
     cells = parts(form, 2, None, "(multiple-value-bind (variable…) form form…)")
     names = [check_bindable(item, form) for item in _list_of(cells[0], form)]
     source = analyze_car(form.cdr.cdr, scope)
@@ -131,6 +132,7 @@ def _list_of(value: Any, form: Any) -> list[Any]:
 
 @native("multiple-value-list")
 def _multiple_value_list(form: Any, scope: Scope, tails: Tails) -> Node:
+    """The list of the values of a form."""
     parts(form, 1, 1, "(multiple-value-list form)")
     source = analyze_car(form.cdr, scope)
 
@@ -145,6 +147,7 @@ def _multiple_value_list(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("multiple-value-setq")
 def _multiple_value_setq(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Sets variables to the values of a form."""
     cells = parts(form, 2, 2, "(multiple-value-setq (variable…) form)")
     names = _list_of(cells[0], form)
     if not names:
@@ -158,6 +161,7 @@ def _multiple_value_setq(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("nth-value")
 def _nth_value(form: Any, scope: Scope, tails: Tails) -> Node:
+    """The Nth value of a form, from 0."""
     parts(form, 2, 2, "(nth-value n form)")
     number, source = analyze_car(form.cdr, scope), analyze_car(form.cdr.cdr, scope)
     site = site_here()
@@ -180,6 +184,7 @@ def _nth_value(form: Any, scope: Scope, tails: Tails) -> Node:
 
 @native("destructuring-bind")
 def _destructuring_bind(form: Any, scope: Scope, tails: Tails) -> Node:
+    """Binds the variables of a pattern, a macro's lambda list, to the parts of a list."""
     cells = parts(form, 2, None, "(destructuring-bind (pattern…) form form…)")
     source = analyze_car(form.cdr.cdr, scope)
     forms, specials, _ = split_body(form.cdr.cdr.cdr, False)

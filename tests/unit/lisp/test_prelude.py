@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sexpgpu.diagnostics.model import SxError
+from sexpgpu.lisp.analyze import SPECIAL
 from sexpgpu.lisp.printer import prin1_text
 from sexpgpu.lisp.session import Session
-from sexpgpu.lisp.values import PRELUDE
+from sexpgpu.lisp.values import CL, PRELUDE
 
 CASES = [
     ("(-> 5 (- 2) list)", "(3)"),
@@ -112,6 +113,14 @@ def test_macroexpand_all_defines_nothing(session: Session) -> None:
     (list (boundp '*made*) (let ((*made* 1)) (boundp '*made*)))
     """
     assert shown(session, text) == "(nil nil)"
+
+
+def test_every_operator_has_a_docstring(session: Session) -> None:
+    operators = [*SPECIAL, *(s for s in CL.symbols.values() if s.macro is not None)]
+    names = " ".join(s.name for s in operators)
+    text = f"(remove-if (lambda (name) (documentation name 'function)) '({names}))"
+    assert len(operators) > 80
+    assert shown(session, text) == "nil"
 
 
 def test_every_public_name_has_a_docstring(session: Session) -> None:
