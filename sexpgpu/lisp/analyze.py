@@ -360,7 +360,6 @@ def expand_once(form: Any, macro: Function, scope: Any) -> Any:
     try:
         expansion = macro.call(form, scope)
         check_finite(expansion)
-        return expansion
     except LispError as error:
         error.uses.append((macro.name, site))
         raise

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sexpgpu.lisp.analyze import AT, analyze
+from sexpgpu.lisp.analyze import AT, analyze, check_finite
 from sexpgpu.lisp.hostforms import HOST_MACROS
 from sexpgpu.lisp.journal import Journal, activate
 from sexpgpu.lisp.registry import builtin
-from sexpgpu.lisp.scope import Scope, null_scope
+from sexpgpu.lisp.scope import environment_scope
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import CL, NIL, PRELUDE, Cons, Symbol
 
@@ -22,13 +22,15 @@ from sexpgpu.lisp.values import CL, NIL, PRELUDE, Cons, Symbol
 @builtin("macroexpand-all", "(form &optional environment)", layer=PRELUDE, chapter="macros")
 def macroexpand_all(form: Any, environment: Any = NIL) -> Any:
     """FORM with every macro call in it expanded; CL's own macros stay."""
+    check_finite(form)
+    scope = environment_scope(environment)
     made: dict[int, Any] = {}
     outer_record, AT.record = AT.record, made
     session, STATE.session = STATE.session, None  # nothing is defined, no call is noted
     journal = Journal()
     outer = activate(journal)
     try:
-        analyze(form, environment if isinstance(environment, Scope) else null_scope())
+        analyze(form, scope)
     finally:
         journal.swap()
         activate(outer)
