@@ -17,6 +17,7 @@ from sexpgpu.lisp.values import (
     KEYWORD,
     UNBOUND,
     Condition,
+    Foreign,
     Function,
     Module,
     String,
@@ -204,6 +205,9 @@ def _fix(
     slots = condition.slots
     name = slots.get("name")
     scope = slots.get("scope") if isinstance(slots.get("scope"), Scope) else None
+    datum = slots.get("datum")
+    if code is codes.E_TYPE_001 and isinstance(datum, Foreign):
+        return datum.lisp_advice(str(slots.get("expected"))), []
     if code is codes.E_NAME_001 and isinstance(name, Symbol):
         return _variable_fix(name, module, scope)
     if code is codes.E_NAME_002:

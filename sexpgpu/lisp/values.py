@@ -374,6 +374,10 @@ class Foreign:
         NotImplemented: it is not for that function (the Lisp raises its type-error)."""
         return NotImplemented
 
+    def lisp_advice(self, expected: str) -> str | None:
+        """What to write where a value of that type was wanted and this one given, or None."""
+        return None
+
     def lisp_function(self) -> Function | None:
         """The function it acts as when called (a model), or None."""
         return None

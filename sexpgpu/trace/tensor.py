@@ -30,13 +30,18 @@ REFUSED: dict[str, str] = {
     "length": "(dim x 0) for the extent of the first axis, (size x) for the number of elements",
     "elt": "(at x i)",
     "aref": "(at x i)",
-    "dolist": "(split x (dim x 0)) for a list of slices, or work on the whole tensor",
     "float": "(cast x :f32)",
     "ffloor": "floor, which keeps a tensor's dtype",
     "fceiling": "ceiling, which keeps a tensor's dtype",
     "fround": "round, which keeps a tensor's dtype",
     "ftruncate": "truncate, which keeps a tensor's dtype",
 }
+
+SEQUENCES = ("list", "sequence", "vector", "array")
+SEQUENCE_FIX = (
+    "a tensor is no list, and its operations take all rows at once; to go along its first axis, "
+    "write (scan f init x) for a loop in the graph, or (split x (dim x 0)) for a list of slices"
+)
 
 TRUTH_FIX = (
     "choose elementwise with (where test a b) and combine tests with logical-and, logical-or, "
@@ -68,6 +73,9 @@ class Tensor(Foreign):
         place = f" {span.source.name}:{span.line}" if span is not None else ""
         return f"#<tensor {self.value.type}{place}>"
 
+    def lisp_advice(self, expected: str) -> str | None:
+        return SEQUENCE_FIX if expected in SEQUENCES else None
+
     def lisp_operate(self, name: str, arguments: tuple[Any, ...]) -> Any:
         return operate(name, arguments)
 
@@ -90,6 +98,9 @@ class TensorSource(Foreign):
 
     def lisp_truth(self) -> bool:
         raise no_truth(TRACES[-1].tensor_of(self) if TRACES else self)
+
+    def lisp_advice(self, expected: str) -> str | None:
+        return SEQUENCE_FIX if expected in SEQUENCES else None
 
     def lisp_operate(self, name: str, arguments: tuple[Any, ...]) -> Any:
         return operate(name, arguments)

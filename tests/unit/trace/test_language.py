@@ -231,3 +231,20 @@ def test_a_runaway_graph_ends() -> None:
 def nothing_left_over() -> Iterator[None]:
     yield
     assert sexpgpu.trace.context.TRACES == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(dolist (r x) (sum r))",
+        "(mapcar #'sum x)",
+        "(loop for r in x collect (sum r))",
+        "(reduce #'+ x)",
+        "(every #'identity x)",
+        "(first x)",
+    ],
+)
+def test_going_along_a_tensor_says_how(body: str) -> None:
+    found = refused("E-TYPE-001", body)
+    assert "(scan f init x)" in (found.fix or "")
+    assert "(split x (dim x 0))" in (found.fix or "")
