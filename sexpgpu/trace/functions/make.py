@@ -17,6 +17,7 @@ from sexpgpu.trace.arguments import (
     bad,
     batch_axis,
     dtype_of,
+    float_dtype,
     integer,
     is_number,
     items_of,
@@ -187,17 +188,20 @@ def arange(start: Any, *rest: Any) -> Tensor:
     return wrap(cast(trace, x, wanted))
 
 
-@tensor_function("linspace", "(a b n)")
-def linspace(a: Any, b: Any, n: Any) -> Tensor:
-    """n numbers from a to b, both included, evenly spaced: f32 (n)."""
+@tensor_function("linspace", "(a b n &key endpoint dtype)")
+def linspace(a: Any, b: Any, n: Any, endpoint: Any = True, dtype: Any = None) -> Tensor:
+    """n numbers from a to b, evenly spaced: f32 (n) unless said. b is the last; with :endpoint nil
+    it would be the next."""
+    wanted = float_dtype("linspace", dtype)
     count = integer("linspace", "n", n, 1)
     low, high = number("linspace", "a", a), number("linspace", "b", b)
     charge(count)
-    step = (high - low) / max(count - 1, 1)
+    closed = endpoint is not NIL
+    step = (high - low) / max(count - 1 if closed else count, 1)
     values = [float(low + step * i) for i in range(count)]
-    if count > 1:
+    if count > 1 and closed:
         values[-1] = float(high)
-    return wrap(literal(TRACES[-1], "linspace", tuple(values), (count,), "f32"))
+    return wrap(literal(TRACES[-1], "linspace", tuple(values), (count,), wanted))
 
 
 @tensor_function("iota", "(shape axis &key dtype)")
@@ -210,14 +214,20 @@ def iota_function(shape: Any, axis: Any, dtype: Any = None) -> Tensor:
     return wrap(iota(trace, plain(sizes), along, wanted, batch_axis(trace, sizes)[0]))
 
 
-@tensor_function("eye", "(n &optional m)")
-def eye(n: Any, m: Any = None) -> Tensor:
-    """The identity: f32 (n m), ones where row and column are equal."""
+@tensor_function("eye", "(n &rest m-k-dtype)")
+def eye(n: Any, *rest: Any) -> Tensor:
+    """(eye n [m] [:k k] [:dtype d]), the identity: (n m), f32 unless said, ones on the k-th
+    diagonal (0, the main one, unless said; 1: the one above it) and zeros elsewhere."""
     trace = TRACES[-1]
+    positional, keys = trailing_keywords("eye", rest, ("k", "dtype"))
+    if len(positional) > 1:
+        raise bad("eye", "the third argument", positional[1], "a keyword")
     rows = integer("eye", "n", n, 0)
-    columns = rows if m is None or m is NIL else integer("eye", "m", m, 0)
-    same = _band(trace, (rows, columns), "eq", 0)
-    return wrap(cast(trace, same, "f32"))
+    m = positional[0] if positional else NIL
+    columns = rows if m is NIL else integer("eye", "m", m, 0)
+    same = _band(trace, (rows, columns), "eq", integer("eye", ":k", keys.get("k", 0)))
+    dtype = keys.get("dtype")
+    return wrap(cast(trace, same, "f32" if dtype is None else dtype_of("eye", dtype)))
 
 
 def _band(trace: Trace, shape: tuple[int, ...], op: str, k: int) -> Value:

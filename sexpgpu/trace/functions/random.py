@@ -32,6 +32,7 @@ from sexpgpu.trace.arguments import (
 from sexpgpu.trace.context import TRACES, Draw, Trace
 from sexpgpu.trace.declare import tensor_function
 from sexpgpu.trace.errors import failure
+from sexpgpu.trace.marked import MarkedInt
 from sexpgpu.trace.primitives import Shape, broadcast, cast
 from sexpgpu.trace.promote import FLOAT, INTEGER, broadcast_shape, constant, floats, unify
 from sexpgpu.trace.tensor import Tensor, is_tensor, wrap
@@ -168,19 +169,29 @@ def normal(source: Source, dtype: str) -> Value:
     return cast(trace, _scaled(trace, trace.emit("erf-inv", u), math.sqrt(2.0)), dtype)
 
 
-@tensor_function("random-truncated-normal", "(shape &key dtype name)")
-def random_truncated_normal(shape: Any, dtype: Any = None, name: Any = None) -> Tensor:
-    """The standard normal distribution held to within two standard deviations (by its inverse:
-    √2 · erf⁻¹(u), u uniform between ±erf(√2)). Its standard deviation is 0.8796."""
-    wanted = float_dtype("random-truncated-normal", dtype)
-    source = _source("random-truncated-normal", shape, name)
+@tensor_function("random-truncated-normal", "(shape &key low high dtype name)")
+def random_truncated_normal(
+    shape: Any, low: Any = -2, high: Any = 2, dtype: Any = None, name: Any = None
+) -> Tensor:
+    """The standard normal distribution held to low … high, ±2 unless said, by its inverse: √2 ·
+    erf⁻¹(u), u uniform between erf(low/√2) and erf(high/√2). Within ±2 its standard deviation is
+    0.8796."""
+    function = "random-truncated-normal"
+    wanted = float_dtype(function, dtype)
+    start, end = number(function, ":low", low), number(function, ":high", high)
+    least, most = math.erf(start / math.sqrt(2.0)), math.erf(end / math.sqrt(2.0))
+    if not start < end:
+        raise bad(function, ":high", high, f"a number above :low, {start}")
+    if most - least < 2.0**-20:
+        raise bad(function, ":low", low, "bounds that hold more of the distribution than 10^-6")
+    source = _source(function, shape, name)
     trace = source.trace
-    bound = math.erf(math.sqrt(2.0))
-    u = _shifted(trace, _scaled(trace, _open_unit(source, wanted), 2 * bound), -bound)
+    u = _shifted(trace, _scaled(trace, _open_unit(source, wanted), most - least), least)
     x = _scaled(trace, trace.emit("erf-inv", u), math.sqrt(2.0))
     # erf-inv rounds: the ends may leave the range by an ulp.
-    two = trace.full(2.0, x.type.shape, x.type.dtype)
-    held = trace.emit("min", trace.emit("max", x, trace.emit("neg", two)), two)
+    bottom = trace.full(float(start), x.type.shape, x.type.dtype)
+    top = trace.full(float(end), x.type.shape, x.type.dtype)
+    held = trace.emit("min", trace.emit("max", x, bottom), top)
     return wrap(cast(trace, held, wanted))
 
 
@@ -269,6 +280,39 @@ def random_categorical(logits: Any, axis: Any = -1, dtype: Any = None, name: Any
     wide = "f64" if value.type.dtype == "f64" else "f32"
     noisy = trace.emit("add", cast(trace, value, wide), gumbel(source, wide))
     return wrap(cast(trace, trace.emit("argmax", noisy, axis=along), wanted))
+
+
+@tensor_function("random-permutation", "(n &key axis dtype name)")
+def random_permutation(n: Any, axis: Any = 0, dtype: Any = None, name: Any = None) -> Tensor:
+    """The integers from 0 up to but without n in an order drawn at random, i32 unless said; of a
+    tensor in place of n, its slices along the axis (the first unless said) in such an order. The
+    order is that of 64 random bits each."""
+    function = "random-permutation"
+    trace = TRACES[-1]
+    shuffled = tensor(function, "n", n) if is_tensor(n) else None
+    if shuffled is None:
+        count = integer(function, "n", n, 0)
+        mixed = isinstance(n, MarkedInt)
+    else:
+        rank = len(shuffled.type.shape)
+        along = axis_of(function, axis, rank, [("n", shuffled)])
+        count = shuffled.type.shape[along]
+        mixed = shuffled.type.batch == along
+    wanted = "i32" if dtype is None else dtype_of(function, dtype)
+    if wanted not in INTEGERS:
+        raise bad(function, ":dtype", dtype, "an integer dtype")
+    if shuffled is not None and dtype is not None:
+        raise bad(function, ":dtype", dtype, "none, as a tensor keeps its own")
+    source = Source(trace, [count], name)
+    trace.draws[-1].mixed = mixed
+    high = trace.emit(
+        "shift-left", cast(trace, source.bits(), "u64"), trace.full(32, (count,), "u64")
+    )
+    keys = trace.emit("or", high, cast(trace, source.bits(1), "u64"))
+    order = trace.builder.node("sort", (keys,), {"axis": 0, "descending": False}).results[1]
+    if shuffled is None:
+        return wrap(cast(trace, order, wanted))
+    return wrap(trace.emit("take", shuffled.value, order, axis=along))
 
 
 @tensor_function("dropout", "(x p &key name)")

@@ -6,6 +6,7 @@ reduced axes as extent 1.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from sexpgpu.ir.graph import Value
@@ -16,12 +17,21 @@ from sexpgpu.trace.arguments import (
     axis_of,
     bad,
     choice,
+    integer,
     number,
     tensor,
 )
 from sexpgpu.trace.context import TRACES
 from sexpgpu.trace.declare import tensor_function
-from sexpgpu.trace.primitives import broadcast, cast, keep_axes, reshape
+from sexpgpu.trace.primitives import (
+    Shape,
+    broadcast,
+    cast,
+    keep_axes,
+    move_axes,
+    reshape,
+    transpose,
+)
 from sexpgpu.trace.promote import FLOAT, LOGICAL, NUMBER, unify
 from sexpgpu.trace.tensor import Tensor, wrap
 
@@ -111,91 +121,122 @@ def count_nonzero(x: Any, axis: Any = None, keep: Any = NIL) -> Tensor:
     return _reduced("count-nonzero", "sum", cast(trace, value, "i32"), axis, keep, x)
 
 
-def _variance(name: str, x: Any, axis: Any, keep: Any, root: bool) -> Tensor:
+def _variance(name: str, x: Any, axis: Any, keep: Any, ddof: Any, root: bool) -> Tensor:
     trace = TRACES[-1]
     value = _averaged(name, x)
-    shape = value.type.shape
+    shape, dtype = value.type.shape, value.type.dtype
     axes = axes_of(name, axis, len(shape), [("x", x)])
+    count = math.prod([shape[at] for at in axes])
+    less = integer(name, ":ddof", ddof, 0)
+    if less and count <= less:
+        raise bad(name, ":ddof", ddof, f"fewer than the {count} elements")
     with trace.numerics(compute="f32"):  # a statistic: squares of small differences
         center = keep_axes(trace, trace.emit("mean", value, axes=axes), shape, axes)
         away = trace.emit("sub", value, broadcast(trace, center, shape))
         y = trace.emit("mean", trace.emit("mul", away, away), axes=axes)
+        if less:
+            y = trace.emit("mul", y, trace.full(count / (count - less), y.type.shape, dtype))
         if root:
             y = trace.emit("sqrt", y)
     return wrap(y if keep is NIL else keep_axes(trace, y, shape, axes))
 
 
-@tensor_function("var", "(x &key axis keep)")
-def var(x: Any, axis: Any = None, keep: Any = NIL) -> Tensor:
-    """The variance mean((x - mean(x))²) over the axes (of the population: divided by n)."""
-    return _variance("var", x, axis, keep, False)
+@tensor_function("var", "(x &key axis keep ddof)")
+def var(x: Any, axis: Any = None, keep: Any = NIL, ddof: Any = 0) -> Tensor:
+    """The variance Σ (x - mean(x))² / (n - ddof) over the axes: of the population unless said, with
+    :ddof 1 of a sample."""
+    return _variance("var", x, axis, keep, ddof, False)
 
 
-@tensor_function("std", "(x &key axis keep)")
-def std(x: Any, axis: Any = None, keep: Any = NIL) -> Tensor:
+@tensor_function("std", "(x &key axis keep ddof)")
+def std(x: Any, axis: Any = None, keep: Any = NIL, ddof: Any = 0) -> Tensor:
     """The standard deviation over the axes: the root of var. Its derivative at 0 is infinite."""
-    return _variance("std", x, axis, keep, True)
+    return _variance("std", x, axis, keep, ddof, True)
 
 
 @tensor_function("norm", "(x &key ord axis keep)")
 def norm(x: Any, ord: Any = 2, axis: Any = None, keep: Any = NIL) -> Tensor:
-    """(Σ |x|^ord)^(1/ord) over the axes: :ord 2 (default), 1, another number from 1 up, or :inf
-    for max |x|. Of vectors: a matrix's axes are taken together (the Frobenius norm)."""
+    """Of vectors (all elements over the axes) (Σ |x|^ord)^(1/ord): :ord 2 (default, over two axes
+    the Frobenius norm), 1, another number, 0 to count what is not 0, :inf for max |x|, :-inf for
+    min |x|. Of matrices, over two axes (the last two unless said), :nuclear, the sum of the
+    singular values, or :spectral, the greatest."""
     trace = TRACES[-1]
     value = _read("norm", x, FLOAT)
-    shape, dtype = value.type.shape, value.type.dtype
-    axes = axes_of("norm", axis, len(shape), [("x", x)])
+    shape = value.type.shape
     if isinstance(ord, Symbol):
-        choice("norm", ":ord", ord, ("inf",))
-        power = float("inf")
+        word = choice("norm", ":ord", ord, ("inf", "-inf", "nuclear", "spectral"))
+        if word in ("nuclear", "spectral"):
+            return _matrix_norm(value, word, axis, keep, x)
+        power = float(word)
     else:
         power = number("norm", ":ord", ord)
-        if not power >= 1:
-            raise bad("norm", ":ord", ord, "a number from 1 up, or :inf")
+    axes = axes_of("norm", axis, len(shape), [("x", x)])
     with trace.numerics(compute="f32"):
-        if power == 2:
-            squares = trace.emit("mul", value, value)
-            y = trace.emit("sqrt", trace.emit("sum", squares, axes=axes))
-        elif power == float("inf"):
-            y = trace.emit("max-reduce", trace.emit("abs", value), axes=axes)
-        else:
-            size = trace.emit("abs", value)
-            if power == 1:
-                y = trace.emit("sum", size, axes=axes)
-            else:
-                raised = trace.emit("pow", size, trace.full(power, shape, dtype))
-                total = trace.emit("sum", raised, axes=axes)
-                inverse = trace.full(1 / power, total.type.shape, dtype)
-                y = trace.emit("pow", total, inverse)
+        y = _vector_norm(value, power, axes)
+    return wrap(y if keep is NIL else keep_axes(trace, y, shape, axes))
+
+
+def _vector_norm(x: Value, power: float, axes: Shape) -> Value:
+    emit, full = TRACES[-1].emit, TRACES[-1].full
+    shape, dtype = x.type.shape, x.type.dtype
+    if power == 2:
+        return emit("sqrt", emit("sum", emit("mul", x, x), axes=axes))
+    if power == 0:
+        there = emit("ne", x, full(0.0, shape, dtype))
+        return emit("sum", emit("cast", there, dtype=dtype), axes=axes)
+    size = emit("abs", x)
+    if math.isinf(power):
+        return emit("max-reduce" if power > 0 else "min-reduce", size, axes=axes)
+    if power == 1:
+        return emit("sum", size, axes=axes)
+    total = emit("sum", emit("pow", size, full(power, shape, dtype)), axes=axes)
+    return emit("pow", total, full(1 / power, total.type.shape, dtype))
+
+
+def _matrix_norm(value: Value, word: str, axis: Any, keep: Any, x: Any) -> Tensor:
+    trace = TRACES[-1]
+    shape = value.type.shape
+    rank = len(shape)
+    last = (rank - 2, rank - 1)
+    axes = last if axis is None or axis is NIL else axes_of("norm", axis, rank, [("x", x)])
+    if rank < 2 or len(axes) != 2:
+        raise bad("norm", ":axis", axis, f"two axes, of the matrices whose :{word} norm it is")
+    matrices = transpose(trace, value, move_axes(rank, axes, last))
+    singular = trace.builder.node("svd", (matrices,), {}).results[1]
+    y = trace.emit("sum" if word == "nuclear" else "max-reduce", singular, axes=(rank - 2,))
     return wrap(y if keep is NIL else keep_axes(trace, y, shape, axes))
 
 
 # ---------------------------------------------------------------------------- positions
 
 
-def _position(name: str, x: Any, axis: Any) -> Tensor:
+def _position(name: str, x: Any, axis: Any, keep: Any) -> Tensor:
     trace = TRACES[-1]
     value = _read(name, x, NUMBER)
     shape = value.type.shape
     if axis is None or axis is NIL:
-        if not shape:
-            return wrap(trace.full(0, (), "i32"))
-        return wrap(trace.emit(name, reshape(trace, value, (value.type.size,)), axis=0))
-    return wrap(trace.emit(name, value, axis=axis_of(name, axis, len(shape), [("x", x)])))
+        if shape:
+            y = trace.emit(name, reshape(trace, value, (value.type.size,)), axis=0)
+        else:
+            y = trace.full(0, (), "i32")
+        return wrap(y if keep is NIL else reshape(trace, y, (1,) * len(shape)))
+    along = axis_of(name, axis, len(shape), [("x", x)])
+    y = trace.emit(name, value, axis=along)
+    return wrap(y if keep is NIL else keep_axes(trace, y, shape, (along,)))
 
 
-@tensor_function("argmax", "(x &key axis)")
-def argmax(x: Any, axis: Any = None) -> Tensor:
+@tensor_function("argmax", "(x &key axis keep)")
+def argmax(x: Any, axis: Any = None, keep: Any = NIL) -> Tensor:
     """The index of the greatest along the axis, the first of equals, i32; without :axis, its index
     among all elements in row-major order."""
-    return _position("argmax", x, axis)
+    return _position("argmax", x, axis, keep)
 
 
-@tensor_function("argmin", "(x &key axis)")
-def argmin(x: Any, axis: Any = None) -> Tensor:
+@tensor_function("argmin", "(x &key axis keep)")
+def argmin(x: Any, axis: Any = None, keep: Any = NIL) -> Tensor:
     """The index of the least along the axis, the first of equals, i32; without :axis, its index
     among all elements in row-major order."""
-    return _position("argmin", x, axis)
+    return _position("argmin", x, axis, keep)
 
 
 # ---------------------------------------------------------------------------- along one axis
@@ -230,6 +271,17 @@ def cumprod(x: Any, axis: Any = -1, reverse: Any = NIL) -> Tensor:
 def cummax(x: Any, axis: Any = -1, reverse: Any = NIL) -> Tensor:
     """The running maximum along the axis (the last unless said), from the end with :reverse t."""
     return _running("cummax", "cummax", _read("cummax", x, NUMBER), axis, reverse, x)
+
+
+@tensor_function("cummin", "(x &key axis reverse)")
+def cummin(x: Any, axis: Any = -1, reverse: Any = NIL) -> Tensor:
+    """The running minimum along the axis (the last unless said), from the end with :reverse t."""
+    value = _read("cummin", x, NUMBER)
+    # the complement of an integer: the least has no negative
+    opposite = "neg" if value.type.dtype in FLOATS else "not"
+    turned = TRACES[-1].emit(opposite, value)
+    found = _running("cummin", "cummax", turned, axis, reverse, x)
+    return wrap(TRACES[-1].emit(opposite, found.value))
 
 
 @tensor_function("softmax", "(x &key axis)")

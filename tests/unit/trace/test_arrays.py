@@ -67,6 +67,11 @@ def test_sequences() -> None:
         same(w.numbers("arange", 3, 1), np.arange(0, dtype=np.int32))
         close(w.numbers("linspace", -1, 2, 7), np.linspace(-1, 2, 7, dtype=np.float32))
         same(w.numbers("linspace", 3, 4, 1), np.float32([3]))
+        want = np.linspace(-1, 2, 7, endpoint=False)
+        close(w.numbers("linspace", -1, 2, 7, endpoint=False, dtype=":f64"), want)
+        same(w.numbers("eye", 2, 3), np.eye(2, 3, dtype=np.float32))
+        same(w.numbers("eye", 3, 4, k=-1, dtype=":i8"), np.eye(3, 4, -1, dtype=np.int8))
+        same(w.numbers("eye", 3, k=1), np.eye(3, k=1, dtype=np.float32))
         same(w.numbers("iota", [2, 3], 1), np.tile(np.arange(3, dtype=np.int32), (2, 1)))
         same(w.numbers("eye", 3), np.eye(3, dtype=np.float32))
         same(w.numbers("eye", 2, 3), np.eye(2, 3, dtype=np.float32))
@@ -115,12 +120,41 @@ def test_reductions_of_bools_and_integers() -> None:
         refused("E-DTYPE-001", lambda: w("any", X))
 
 
-@pytest.mark.parametrize("order", [1, 3, 2.5, ":inf"])
+@pytest.mark.parametrize("order", [0, 0.5, 1, 2, 3, 2.5, -1, ":inf", ":-inf"])
 def test_norms(order) -> None:
-    p = np.inf if order == ":inf" else order
+    p = float(order[1:]) if isinstance(order, str) else order
     with world() as w:
         close(w.numbers("norm", M, ord=order, axis=1), np.linalg.norm(M, p, axis=1), 1e-4)
-        refused("E-OP-001", lambda: w("norm", M, ord=0.5))
+
+
+@pytest.mark.parametrize("order, numpy", [(2, "fro"), (":nuclear", "nuc"), (":spectral", 2)])
+def test_norms_of_matrices(order, numpy) -> None:
+    with world() as w:
+        for axes in ([0, 1], [0, 2], [-2, -1]):
+            want = np.linalg.norm(X, numpy, axis=tuple(axes), keepdims=True)
+            close(w.numbers("norm", X, ord=order, axis=axes, keep=True), want, 1e-4)
+        if order != 2:
+            close(w.numbers("norm", X, ord=order), np.linalg.norm(X, numpy, axis=(1, 2)), 1e-4)
+            refused("E-OP-001", lambda: w("norm", X, ord=order, axis=1))
+        refused("E-OP-001", lambda: w("norm", X, ord=":frobenius"))
+
+
+def test_variances_of_samples() -> None:
+    with world() as w:
+        close(w.numbers("var", X, axis=1, ddof=1), X.var(1, ddof=1))
+        close(w.numbers("std", X, ddof=2, keep=True), X.std(ddof=2, keepdims=True))
+        refused("E-OP-001", lambda: w("var", X, axis=0, ddof=3))
+
+
+def test_running_minima_and_kept_positions() -> None:
+    least = np.array([[3, -128, 5, 127], [-128, 127, 0, 0]], np.int8)
+    with world() as w:
+        same(w.numbers("cummin", X, axis=1), np.minimum.accumulate(X, 1))
+        same(w.numbers("cummin", least), np.minimum.accumulate(least, 1))
+        backwards = np.minimum.accumulate(least[:, ::-1], 1)[:, ::-1]
+        same(w.numbers("cummin", least, reverse=True), backwards)
+        same(w.numbers("argmax", X, axis=1, keep=True), X.argmax(1, keepdims=True).astype("i"))
+        same(w.numbers("argmin", X, keep=True), X.argmin(keepdims=True).astype("i"))
 
 
 def test_positions_and_running() -> None:

@@ -51,6 +51,44 @@ def test_normal_and_its_kin() -> None:
     assert abs(g.var() - math.pi**2 / 6) < 0.05
 
 
+def test_a_truncated_normal_between_other_bounds() -> None:
+    t = draw("random-truncated-normal", SHAPE, low=0.5, high=3)
+    assert 0.5 <= t.min() < 0.51
+    assert 2.9 < t.max() <= 3
+    # the mean is (phi(a) - phi(b)) / (Phi(b) - Phi(a))
+    density = [math.exp(-x * x / 2) / math.sqrt(2 * math.pi) for x in (0.5, 3.0)]
+    mass = (math.erf(3 / math.sqrt(2)) - math.erf(0.5 / math.sqrt(2))) / 2
+    assert abs(t.mean() - (density[0] - density[1]) / mass) < 0.005
+    refused("E-OP-001", lambda: draw("random-truncated-normal", SHAPE, low=3))
+    refused("E-OP-001", lambda: draw("random-truncated-normal", SHAPE, low=6, high=7))
+
+
+def test_permutations() -> None:
+    made = draw("random-permutation", 1000)
+    assert made.dtype == np.int32
+    np.testing.assert_array_equal(np.sort(made), np.arange(1000))
+    assert abs(np.corrcoef(made, np.arange(1000))[0, 1]) < 0.1
+    np.testing.assert_array_equal(draw("random-permutation", 0), np.zeros(0, np.int32))
+    # every order of four is as likely
+    counts: dict[tuple, int] = {}
+    with world() as w:
+        many = w.run(call("stack-tensors", [call("random-permutation", 4) for _ in range(720)]))
+    for order in many:
+        counts[tuple(order)] = counts.get(tuple(order), 0) + 1
+    assert len(counts) == 24
+    assert sum((n - 30) ** 2 / 30 for n in counts.values()) < 50  # chi squared, 23 degrees
+
+
+def test_slices_in_another_order() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    with world(batch=3) as w:
+        made = w.run(call("random-permutation", w.tensor(x), axis=1))
+        np.testing.assert_array_equal(np.sort(made, 1), x)
+        assert (np.argsort(made, 1) == np.argsort(made, 1)[0]).all()
+        call("random-permutation", w.tensor(x, batch=0))
+        assert [d.mixed for d in w.trace.draws] == [False, True]
+
+
 def test_discrete() -> None:
     b = draw("random-bernoulli", 0.3, SHAPE)
     assert b.dtype == bool

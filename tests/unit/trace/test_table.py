@@ -16,7 +16,7 @@ zeros ones full constant arange linspace iota eye one-hot tril triu
 expm1 log1p rsqrt cbrt sigmoid erf erfc lgamma digamma relu softplus square reciprocal clip
 where nan-p inf-p finite-p logical-and logical-or logical-not logical-xor
 sum mean prod amax amin any all var std logsumexp count-nonzero norm
-argmax argmin cumsum cumprod cummax
+argmax argmin cumsum cumprod cummax cummin
 softmax log-softmax
 tensor-sort argsort top-k searchsorted
 reshape flatten transpose broadcast-to expand-dims squeeze concat stack-tensors split pad flip roll
@@ -27,7 +27,8 @@ matmul dot outer einsum tensordot
 cholesky qr svd eigh det slogdet solve triangular-solve inverse
 conv max-pool avg-pool resize unfold stop-gradient
 random-normal random-uniform random-bernoulli random-int random-truncated-normal random-gumbel
-random-categorical dropout cast bitcast shape dim rank size dtype tensorp counter field ctx
+random-categorical random-permutation dropout
+cast bitcast shape dim rank size dtype tensorp counter field ctx
 """
 
 MACROS = ["f32", "with-numerics", "metric", "loss-term"]
