@@ -97,10 +97,10 @@ def site_here() -> Site:
     return Site(AT.place, AT.expansions)
 
 
-def malformed(message: str, form: Any = None) -> LispError:
+def malformed(message: str, form: Any = None, fix: str | None = None) -> LispError:
     """The program-error of a malformed special form or macro call."""
     place = form.place if type(form) is SrcCons else AT.place
-    return program_error(message, Site(place, AT.expansions), code="form")
+    return program_error(message, Site(place, AT.expansions), code="form", fix=fix)
 
 
 def parts(form: Any, low: int, high: int | None, usage: str) -> list[Any]:

@@ -33,7 +33,7 @@ def count_error(function: Function, count: int) -> LispError:
     elif low == high:
         wanted = f"{low}" if low else "no"
     else:
-        wanted = f"{low} to {high}"
+        wanted = f"{low} or {high}" if high == low + 1 else f"{low} to {high}"
     noun = "argument" if (high if high is not None else low) == 1 else "arguments"
     return program_error(
         f"{function.name} takes {wanted} {noun}, {count} given",

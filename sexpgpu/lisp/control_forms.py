@@ -45,6 +45,9 @@ from sexpgpu.lisp.values import (
 )
 from sexpgpu.reader.printer import brief
 
+_BLOCK_FIX = "name the function or the block around the form, or a loop's block nil: (return value)"
+_TAG_FIX = "go to a tag of a tagbody, prog or do around the form"
+
 
 def block_body(name: Symbol | None, forms: Any, scope: Scope, tails: Tails = ()) -> Node:
     """A body in a block (none: without one)."""
@@ -85,7 +88,9 @@ def return_from(name: Symbol, value_cell: Any, scope: Scope, tails: Tails, form:
     """A return: the value itself where the form is the last act of the block."""
     block = scope.block(name)
     if block is None:
-        raise malformed(f"there is no block named {brief(name)} around this return", form)
+        raise malformed(
+            f"there is no block named {brief(name)} around this return", form, _BLOCK_FIX
+        )
     if block in tails:
         return Constant(NIL) if value_cell is None else analyze_car(value_cell, scope, tails)
     value = Constant(NIL) if value_cell is None else analyze_car(value_cell, scope)
@@ -163,7 +168,7 @@ def _go(form: Any, scope: Scope, tails: Tails) -> Node:
     key = tag_key(tag)
     tagbody = scope.tag(key)
     if tagbody is None:
-        raise malformed(f"there is no tag {brief(tag)} here", form)
+        raise malformed(f"there is no tag {brief(tag)} here", form, _TAG_FIX)
     if tagbody.level is not scope.level:
         tagbody.var.captured = True
     return Go(tagbody, tagbody.indices[key], tagbody in tails, site_here())

@@ -45,9 +45,9 @@ _INTEGER_TYPES = frozenset(
 Binding = tuple[Symbol, Any]
 
 
-def loop_error(message: str) -> LispError:
+def loop_error(message: str, fix: str | None = None) -> LispError:
     """The program-error of a malformed loop."""
-    return program_error(f"loop: {message}")
+    return program_error(f"loop: {message}", code="form", fix=fix)
 
 
 class Tokens:

@@ -35,6 +35,7 @@ from sexpgpu.lisp.loop_iteration import (
 )
 from sexpgpu.lisp.loop_nodes import REPEAT, UNTIL, WHILE
 from sexpgpu.lisp.values import NIL, Cons, Foreign, Function, SrcCons, Symbol, T, lisp_list
+from sexpgpu.reader.names import nearest
 
 END = Symbol("end-loop")
 
@@ -121,6 +122,26 @@ COLLECTED = Function("%collected", _collected, 1, 1)
 BEST = {"maximize": _best("%maximize", maximum), "minimize": _best("%minimize", minimum)}
 _LISTS = {"collect": COLLECT, "append": APPEND, "nconc": NCONC}
 
+_CLAUSES = (  # the other words that begin a clause
+    "for",
+    "as",
+    "with",
+    "repeat",
+    "while",
+    "until",
+    "always",
+    "never",
+    "thereis",
+    "if",
+    "when",
+    "unless",
+    "do",
+    "doing",
+    "return",
+    "initially",
+    "finally",
+    "named",
+)
 _ACCUMULATIONS = {
     "collect": "collect",
     "collecting": "collect",
@@ -295,7 +316,9 @@ class _Loop:
         from sexpgpu.lisp.printer import prin1_text
 
         found = tokens.take("a clause")
-        raise loop_error(f"{prin1_text(found)} does not begin a clause")
+        near = nearest(prin1_text(found), (*_ACCUMULATIONS, *_CLAUSES))
+        fix = f"write {near}" if near else None
+        raise loop_error(f"{prin1_text(found)} does not begin a clause", fix)
 
     def value(self, it: list[Symbol] | None) -> Any:
         """The form of a clause; in a conditional `it` is the value of its test."""

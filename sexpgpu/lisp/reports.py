@@ -11,7 +11,7 @@ from sexpgpu.lisp.conditions import TYPES, report
 from sexpgpu.lisp.control import Exit
 from sexpgpu.lisp.errors import LimitError, LispError
 from sexpgpu.lisp.scope import Scope
-from sexpgpu.lisp.state import Site
+from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import (
     CL,
     KEYWORD,
@@ -166,10 +166,12 @@ def place_of(site: Site, frames: Iterable[Site], hidden: int) -> tuple[list[Labe
                 primary = found
                 break
     for name, use in uses:
-        if primary is None or not (use == primary and len(uses) == 1):
+        if use != primary:
             notes.append(Note(f"in the expansion of {name}", use))
         else:
-            notes.append(Note(f"in the expansion of {name}"))
+            defined = _macro_place(name)
+            text = f"in the expansion of {name}"
+            notes.append(Note(f"{text}, defined here" if defined else text, defined))
     last = primary
     shown = 0
     for at in frames:
@@ -184,6 +186,13 @@ def place_of(site: Site, frames: Iterable[Site], hidden: int) -> tuple[list[Labe
     if hidden:
         notes.append(Note(f"and {hidden} more calls"))
     return ([Label(primary)] if primary is not None else []), notes
+
+
+def _macro_place(name: str) -> Span | None:
+    """Where a macro of the file at hand, or of a library of its own, is defined."""
+    symbol = STATE.module.find(name) if STATE.module is not None else None
+    origin = symbol.macro.origin if symbol is not None and symbol.macro is not None else None
+    return origin if isinstance(origin, Span) and not origin.source.standard else None
 
 
 def _user_span(site: Site) -> Span | None:
@@ -203,12 +212,17 @@ def _fix(
     code: Code, condition: Condition, module: Module | None, site: Site
 ) -> tuple[str | None, list[Note]]:
     slots = condition.slots
+    if type(slots.get("fix")) is str:
+        return slots["fix"], []
     name = slots.get("name")
     scope = slots.get("scope") if isinstance(slots.get("scope"), Scope) else None
     datum = slots.get("datum")
     if code is codes.E_TYPE_001 and isinstance(datum, Foreign):
         return datum.lisp_advice(str(slots.get("expected"))), []
     if code is codes.E_NAME_001 and isinstance(name, Symbol):
+        later = defined_later(name, site.span)
+        if later is not None:
+            return f"it is defined further down, in line {later}: move the definition up", []
         return _variable_fix(name, module, scope)
     if code is codes.E_NAME_002:
         if isinstance(name, Symbol):
@@ -238,6 +252,8 @@ def _count_fix(function: Function) -> tuple[str | None, list[Note]]:
     if isinstance(origin, Span) and not origin.source.standard:
         notes.append(Note(f"{function.name} is defined here", origin))
     inner = text[1:-1] if text.startswith("(") else text
+    if function.name == "lambda":
+        return f"its parameters are {text}", notes
     return f"call it as ({function.name}{' ' + inner if inner else ''})", notes
 
 
@@ -336,8 +352,28 @@ def function_fix(name: Symbol, module: Module | None, scope: Any, call: Span | N
             found = target.symbols.get(name.name)
             if found is not None and (found.function or found.macro):
                 return f"write {alias}:{name.name}"
+    later = defined_later(name, call)
+    if later is not None:
+        return f"it is defined further down, in line {later}: move the definition up"
     near = nearest(name.name, known)
     return f"write {near}" if near else "correct the name, or define the function"
+
+
+def defined_later(name: Symbol, use: Span | None) -> int | None:
+    """The line below its use in which the same text defines a name, or None. What a structure
+    defines counts."""
+    if use is None:
+        return None
+    import re
+
+    word = re.escape(name.name)
+    found = re.compile(rf"^\(def[^\s()]*\s+\(?{word}[\s()]", re.MULTILINE | re.IGNORECASE)
+    match = found.search(use.source.text, use.end)
+    if match is None and name.name.startswith("make-"):
+        word = re.escape(name.name[5:])
+        found = re.compile(rf"^\(defstruct\s+\(?{word}[\s()]", re.MULTILINE | re.IGNORECASE)
+        match = found.search(use.source.text, use.end)
+    return None if match is None else use.source.text.count("\n", 0, match.start()) + 1
 
 
 def _variable_call(name: Symbol, call: Span | None) -> str:

@@ -55,6 +55,8 @@ from sexpgpu.reader.printer import brief
 
 SETF = CL.own("setf")
 
+_CONSTANT_FIX = "choose another name, or define a variable with defvar"
+
 
 def declared_scope(scope: Scope, specials: set[Symbol]) -> Scope:
     """The scope with free special declarations."""
@@ -118,7 +120,8 @@ def _setq(form: Any, scope: Scope, tails: Tails) -> Node:
 def set_variable(name: Any, value_cell: Any, scope: Scope, form: Any) -> Node:
     """The node that sets a variable to the value of a cons's car."""
     if not isinstance(name, Symbol):
-        raise malformed(f"{brief(name)} is not a variable", form)
+        fix = "write ((variable value)…)" if isinstance(form, Cons) else None
+        raise malformed(f"{brief(name)} is not a variable", form, fix)
     found = scope.variable(name)
     if type(found) is SymbolMacro or (found is None and name.symbol_macro is not UNBOUND):
         expansion = found.expansion if type(found) is SymbolMacro else name.symbol_macro
@@ -133,7 +136,7 @@ def assign(name: Symbol, value: Node, scope: Scope, form: Any) -> Node:
         found.touch(scope.level)
         return SetLocal(found, value)
     if name.constant:
-        raise malformed(f"{brief(name)} is a constant and cannot be set", form)
+        raise malformed(f"{brief(name)} is a constant and cannot be set", form, _CONSTANT_FIX)
     return SetGlobal(name, value, site_here(), found is not DYNAMIC)
 
 
@@ -181,9 +184,11 @@ def _declare(form: Any, scope: Scope, tails: Tails) -> Node:
 def check_bindable(name: Any, form: Any) -> Symbol:
     """The variable of a binding."""
     if not isinstance(name, Symbol):
-        raise malformed(f"{brief(name)} is not a variable", form)
+        raise malformed(
+            f"{brief(name)} is not a variable", form, "bindings are ((variable value)…)"
+        )
     if name.constant:
-        raise malformed(f"{brief(name)} is a constant and cannot be bound", form)
+        raise malformed(f"{brief(name)} is a constant and cannot be bound", form, _CONSTANT_FIX)
     return name
 
 
