@@ -403,6 +403,11 @@ def character_text(value: Char) -> str:
     return "#\\" + (name if name is not None else chr(value.code))
 
 
+def is_graphic(code: int) -> bool:
+    """Whether a character can be seen (Space included)."""
+    return 32 <= code < 127 or (code >= 160 and not 0xD800 <= code < 0xE000)
+
+
 def character_name(code: int) -> str | None:
     """The name of a character that has one (the blanks and the controls), else None."""
     name = CHARACTER_NAMES.get(code)

@@ -14,7 +14,7 @@ from sexpgpu.lisp.builtins.designators import (
 from sexpgpu.lisp.builtins.equality import FAST_TESTS, fold_character
 from sexpgpu.lisp.builtins.type_specifiers import is_standard_character
 from sexpgpu.lisp.errors import type_error
-from sexpgpu.lisp.printer import CHARACTER_NAMES, character_name
+from sexpgpu.lisp.printer import CHARACTER_NAMES, character_name, is_graphic
 from sexpgpu.lisp.registry import BUILTINS, builtin
 from sexpgpu.lisp.values import CL, NIL, Char, String, T, char
 
@@ -107,7 +107,7 @@ _predicate(
 _predicate(
     "graphic-char-p",
     "Whether CHAR can be seen (space included).",
-    lambda c: " " <= c < "\x7f" or (c >= "\xa0" and not "\ud800" <= c < "\ue000"),
+    lambda c: is_graphic(ord(c)),
 )
 _predicate(
     "standard-char-p",

@@ -26,6 +26,7 @@ from sexpgpu.lisp.printer import (
     PRINT_PRETTY,
     PRINT_RADIX,
     character_name,
+    is_graphic,
     prin1_text,
     princ_text,
     written_text,
@@ -198,7 +199,8 @@ def _character(run: Run, directive: Directive) -> None:
     if directive.at and not directive.colon:
         run.out.write(prin1_text(value))
     elif directive.colon:
-        run.out.write(character_name(value.code) or chr(value.code))
+        shown = is_graphic(value.code) and value.code != 32
+        run.out.write(chr(value.code) if shown else character_name(value.code) or chr(value.code))
     else:
         run.out.write(chr(value.code))
 

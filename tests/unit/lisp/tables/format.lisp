@@ -555,3 +555,9 @@
 
 (format nil "~,3f" 0.00049999)
 ; => "0.000"
+
+(map 'list (lambda (code) (length (format nil "~:c" (code-char code)))) '(97 160 173 233))
+; => (1 1 1 1)
+
+(list (format nil "~:c" #\Space) (format nil "~:c" #\Newline) (format nil "~c" #\Space))
+; => ("Space" "Newline" " ")
