@@ -15,7 +15,7 @@ from sexpgpu.lowering.interp.dtypes import NUMPY, widen
 JSON_FORMS = '{"field": [record, ...], ...} or [{"field": value, ...}, ...]'
 
 
-def read_npz(path: str) -> dict[str, np.ndarray]:
+def read_npz(path: str) -> dict[str, Any]:
     """The arrays of an .npz file by name. E-DATA-001 where it is none."""
     try:
         with np.load(path, allow_pickle=False) as archive:

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 @selection_flags
 @json_flag
 @click.option("--by-line", is_flag=True, help="Cost by source line as well as by model path.")
+@click.option("--casts", is_flag=True, help="Casts by model path, too.")
+@click.option(
+    "--lowering",
+    "platform",
+    type=click.Choice(("cpu", "cuda")),
+    help="Report on the lowered training graph in place of the rest; needs no such device.",
+)
+@click.option("--html", "page", metavar="OUT", help="Write one self-contained page.")
 @limit_flag
 def command(
     file: str,
@@ -26,10 +34,20 @@ def command(
     knobs: dict[str, str],
     as_json: bool,
     by_line: bool,
+    casts: bool,
+    platform: str | None,
+    page: str | None,
     limits: dict[str, str],
 ) -> int:
-    """What the compiler made of FILE: parameters, groups, loaders, graphs, cost. Or what a
-    diagnostic CODE means: explain E-FLOW-001."""
+    """What the compiler made of FILE: parameters, groups, schedules, loaders, memory, random draws,
+    cost, graphs. Or what a diagnostic CODE means.
+
+    \b
+    sexpgpu explain digits.sx --by-line
+    sexpgpu explain digits.sx --lowering cuda
+    sexpgpu explain digits.sx --html digits.html
+    sexpgpu explain E-FLOW-001
+    """
     if is_code(file) and not os.path.exists(file):
         explain_code(file, as_json)
         return 0
@@ -38,12 +56,27 @@ def command(
     from sexpgpu.explain.text import explain_text
 
     document, warnings = document_input(file, variants, knobs, limits)
-    data = summary(document)
     output.show(warnings)
+    if platform is not None:
+        from sexpgpu.explain.lowering import lowering, lowering_text
+
+        report = lowering(document, platform)
+        if as_json:
+            output.json_result(report)
+        else:
+            output.result(lowering_text(report))
+        return 0
+    data = summary(document)
+    if page is not None:
+        from sexpgpu.cli.check import write_whole
+        from sexpgpu.explain.page import html_page
+
+        write_whole(page, html_page(document, data))
+        output.say(f"{page}: written")
     if as_json:
         output.json_result(data)
-    else:
-        output.result(explain_text(data, by_line))
+    elif page is None:
+        output.result(explain_text(data, by_line, casts))
     return 0
 
 

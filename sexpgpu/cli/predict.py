@@ -4,16 +4,13 @@ other."""
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.inputs import document_input, document_of_run
 from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
-
-if TYPE_CHECKING:
-    import numpy as np
 
 DEVICES = ("auto", "cuda", "cpu", "interp")
 
@@ -106,7 +103,7 @@ def command(
     return 0
 
 
-def _records(name: str) -> dict[str, np.ndarray] | dict[str, Any]:
+def _records(name: str) -> dict[str, Any]:
     """Records by field from a file or standard input."""
     from sexpgpu.loop import exchange
 

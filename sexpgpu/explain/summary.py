@@ -6,8 +6,10 @@ from typing import Any
 
 from sexpgpu.explain.attentions import attentions
 from sexpgpu.explain.costs import cost_by_line, cost_by_path, graph_cost
+from sexpgpu.explain.memory import memory
+from sexpgpu.explain.schedules import schedules
 from sexpgpu.ir.document import Document, Parameter
-from sexpgpu.ir.graph import Graph
+from sexpgpu.ir.graph import Graph, Node
 
 
 def summary(document: Document) -> dict[str, Any]:
@@ -18,7 +20,11 @@ def summary(document: Document) -> dict[str, Any]:
         "parameters": parameters(document),
         "parameter_count": sum(_count(p.shape) for p in document.parameters),
         "groups": groups(document),
+        "schedules": schedules(document),
         "loaders": loaders(document),
+        "memory": memory(document),
+        "draws": draws(document),
+        "casts": casts(document),
         "graphs": {
             name: graph_cost(graph).to_json() for name, graph in sorted(document.graphs.items())
         },
@@ -121,6 +127,35 @@ def loaders(document: Document) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def draws(document: Document) -> list[dict[str, Any]]:
+    """The random draws of the training graph: the name that its key is made from, model path,
+    and line."""
+    return [
+        {"name": node.attrs["name"], "path": node.origin.path, "place": _place(node)}
+        for node in _training_graph(document).nodes
+        if node.op == "random-key"
+    ]
+
+
+def casts(document: Document) -> list[dict[str, Any]]:
+    """Casts between floats in the training graph by model path and dtypes: what the precision
+    policy and islands cost. (Casts of data that the file makes itself are among them.)"""
+    found: dict[tuple[str, str, str], int] = {}
+    for node in _training_graph(document).nodes:
+        if node.op == "cast":
+            key = (node.origin.path, node.operands[0].dtype, node.results[0].dtype)
+            found[key] = found.get(key, 0) + 1
+    return [
+        {"path": path, "from": source, "to": target, "count": count}
+        for (path, source, target), count in found.items()
+    ]
+
+
+def _place(node: Node) -> str | None:
+    span = node.origin.user_span
+    return None if span is None else f"{span.source.name}:{span.line}"
 
 
 def costs(document: Document) -> dict[str, Any]:

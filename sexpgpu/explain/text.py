@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sexpgpu.explain.schedules import plot
+
 UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -29,11 +31,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[in
     return "\n".join([line(head), *(line(r) for r in rows)])
 
 
-def explain_text(data: dict[str, Any], by_line: bool = False) -> str:
+def explain_text(data: dict[str, Any], by_line: bool = False, casts: bool = False) -> str:
     """The whole report."""
-    parts = [_head(data), _selection(data), _parameters(data), _groups(data), _loaders(data)]
+    parts = [_head(data), _selection(data), _parameters(data), _groups(data), _schedules(data)]
+    parts += [_loaders(data), _memory(data), _draws(data)]
     parts.append(_lines(data) if by_line else _paths(data))
     parts.append(_attention(data))
+    if casts:
+        parts.append(_casts(data))
     parts.append(_graphs(data))
     return "\n\n".join(p for p in parts if p) + "\n"
 
@@ -94,6 +99,51 @@ def _groups(data: dict[str, Any]) -> str:
         )
     head = ("group", "optimizer", "hyperparameters", "tensors", "count")
     return "Optimizer groups\n" + table(head, rows, right=(3, 4))
+
+
+def _schedules(data: dict[str, Any]) -> str:
+    """Each schedule as a line of blocks over the run, with its first, greatest and last value."""
+    parts: list[str] = []
+    for schedule in data["schedules"]:
+        name = f"{schedule['group']}/{schedule['name']}"
+        values, steps = schedule["values"], schedule["steps"]
+        if values is None:
+            parts.append(f"{name}: known only while the run goes")
+            continue
+        peak = max(range(len(values)), key=values.__getitem__)
+        marks = [(steps[0], values[0]), (steps[peak], values[peak]), (steps[-1], values[-1])]
+        shown = ", ".join(f"{value:g} at {step}" for step, value in dict.fromkeys(marks))
+        parts.append(f"{name}  {plot(values)}\n  {shown}")
+    return "\n".join(["Schedules", *parts]) if parts else ""
+
+
+MEMORY = {
+    "parameters": "parameters (f32 masters)", "buffers": "buffers",
+    "optimizer": "optimizer states", "gradients": "gradients", "batch": "a batch",
+    "live": "live values of a microbatch, before fusion", "total": "together, at most about",
+}  # fmt: skip
+
+
+def _memory(data: dict[str, Any]) -> str:
+    rows = [[MEMORY[key], scaled(size, "B")] for key, size in data["memory"].items() if size]
+    return "Memory, estimated\n" + table(("what", "bytes"), rows, right=(1,))
+
+
+def _draws(data: dict[str, Any]) -> str:
+    if not data["draws"]:
+        return ""
+    rows = [
+        [d["path"] or "(outside the model)", d["place"] or "", d["name"]] for d in data["draws"]
+    ]
+    return "Random draws of a step\n" + table(("model path", "line", "name"), rows)
+
+
+def _casts(data: dict[str, Any]) -> str:
+    rows = [
+        [c["path"] or "(outside the model)", c["from"], c["to"], str(c["count"])]
+        for c in data["casts"]
+    ]
+    return "Casts\n" + table(("model path", "from", "to", "nodes"), rows, right=(3,))
 
 
 def _number(value: Any) -> str:
