@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         compile_text,
         evaluate,
         function,
+        open_run,
     )
 
 __version__ = "0.1.0"
@@ -40,6 +41,7 @@ __all__ = [
     "compile_text",
     "evaluate",
     "function",
+    "open_run",
 ]
 
 

@@ -95,6 +95,13 @@ class Experiment:
 
         return explain_text(summary(self.document), by_line)
 
+    def diff(self, other: Experiment | Run) -> dict[str, Any]:
+        """What differs in meaning from another experiment or run, this one being `a`: the data of
+        `sexpgpu diff --json` (docs/explain.md). `["same"]` is true when nothing does."""
+        from sexpgpu.explain.difference import difference
+
+        return difference(self.document, other.document)
+
     def function(self, text: str, device: str = "interp") -> TracedFunction:
         """A function of the file's scope (a lambda, or a name) on arrays."""
         module = self._compiled.module
@@ -114,16 +121,27 @@ class Experiment:
         time_limit: float | None = None,
         quiet: bool = True,
         on_event: Callable[[dict[str, Any]], None] | None = None,
+        plot: bool | None = None,
     ) -> Run:
         """Train. `runs` is the folder of run directories, `slug` the name of this run's.
 
         `resume`: "latest", a step, or the path of a run or checkpoint; `allow_change`: also when
         the experiment differs in anything but parameters' shapes; `fresh`: replace a run that
         exists; `time_limit`: seconds after which to stop, checkpointed; `on_event` is called with
-        each event (docs/events.md). Raises RunError when the run fails; a run stopped by a signal
+        each event (docs/events.md); `plot`: draw the curves while it trains (default: in a
+        notebook). Raises RunError when the run fails; a run stopped by a signal
         or a limit is given back with `state` "stopped"."""
         from sexpgpu.ir.document_json import document_hash, document_text
         from sexpgpu.loop.run import RunOptions, execute
+        from sexpgpu.notebook import live_plot
+
+        live = live_plot() if plot or plot is None else None
+
+        def hear(event: dict[str, Any]) -> None:
+            if live is not None:
+                live(event)
+            if on_event is not None:
+                on_event(event)
 
         result = execute(
             self.document,
@@ -137,7 +155,7 @@ class Experiment:
                 allow_change=allow_change,
                 time_limit=time_limit,
                 quiet=quiet,
-                on_event=on_event,
+                on_event=None if live is None and on_event is None else hear,
                 handle_signals=_in_main_thread(),
             ),
             ir_text=document_text(self.document),
@@ -149,6 +167,12 @@ class Experiment:
         if result.exit_status not in (0, 75):
             raise RunError(run, result.diagnostics)
         return run
+
+    def _repr_html_(self) -> str:
+        from sexpgpu.explain.summary import summary
+        from sexpgpu.notebook import experiment_html
+
+        return experiment_html(self.document, summary(self.document))
 
     def __repr__(self) -> str:
         count = sum(p.size for p in self.parameters)
@@ -220,8 +244,46 @@ class Run:
         except SxError as error:
             raise RunError(self, error.diagnostics) from None
 
+    @property
+    def document(self) -> Document:
+        """The IR document that was run."""
+        return self._document
+
+    def _repr_html_(self) -> str:
+        from sexpgpu.notebook import run_html
+
+        return run_html(self.directory or self._document.run.name, self.state, self.metrics)
+
     def __repr__(self) -> str:
         return f"<run {self.directory}: {self.state}>"
+
+
+def open_run(
+    path: str | os.PathLike[str], *, device: str = "auto", weights: str = "averaged"
+) -> Run:
+    """A run that is there already, by its directory, a checkpoint's, or "RUN@STEP", "RUN@best":
+    events and metrics as they stand, parameters of that checkpoint (of a run: its newest whole
+    one). `device` is where `predict` computes; `weights`: "averaged" where the optimizer keeps an
+    average, or "raw". CompileError where there is no run, no checkpoint, or one that is damaged."""
+    return _compiling(lambda: _open_run(os.fspath(path), device, weights))
+
+
+def _open_run(reference: str, device: str, weights: str) -> Run:
+    from sexpgpu.ir.document_json import read_document
+    from sexpgpu.loop import archive, directory, status
+    from sexpgpu.loop.weights import model_for
+    from sexpgpu.ops import infer
+
+    checkpoint = archive.find(reference)
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(checkpoint)))
+    document = read_document(read_source(os.path.join(folder, directory.IR_FILE)).text, infer)
+    raw = model_for(document, checkpoint, "raw")
+    model = raw if weights == "raw" else model_for(document, checkpoint, weights)
+    trained = {
+        name.removeprefix("param/"): a for name, a in raw.items() if name.startswith("param/")
+    }
+    state = (status.read_status(folder) or {}).get("state", "unknown")
+    return Run(folder, state, trained, model, document, device)
 
 
 def compile(
