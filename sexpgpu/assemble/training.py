@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sexpgpu.assemble.calling import call_all, call_with_model, mean_and_weight
@@ -17,6 +18,7 @@ from sexpgpu.ir.document import Metric, Stage
 from sexpgpu.ir.graph import Graph, Node, Value
 from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.lisp.values import Function
+from sexpgpu.ops.control import runs_of
 from sexpgpu.passes.autodiff import gradients
 from sexpgpu.passes.pipeline import closed, optimized
 from sexpgpu.trace.context import Trace, tracing
@@ -148,27 +150,49 @@ def _cotangent(trace: Trace, name: str, weight: Value, microbatches: int | None)
     )
 
 
-def _check_weights(trace: Trace, terms: dict[str, tuple[Value, Value]]) -> None:
-    """A weight that depends on a parameter would have to be differentiated: E-GRAD."""
-    inputs = {id(v): name for name, v in trace.builder.inputs.items() if name.startswith("param/")}
-    depends: dict[int, str] = dict(inputs)
-    for node in trace.builder.nodes:
+def _spread(nodes: Sequence[Node], depends: dict[Value, str]) -> None:
+    """Add to the values that depend on a parameter, and on which, what depends on those."""
+    for node in nodes:
         if node.op == "stop-gradient":
             continue
+        for body, _ in runs_of(node):
+            inside = {
+                input: depends[operand]
+                for input, operand in zip(body.inputs.values(), node.operands, strict=True)
+                if operand in depends
+            }
+            carries = node.attrs.get("carries", 0)
+            loop = list(zip(body.inputs.values(), body.outputs.values(), strict=False))[:carries]
+            while True:
+                _spread(body.nodes, inside)
+                fed = {old: inside[new] for old, new in loop if new in inside and old not in inside}
+                if not fed:
+                    break
+                inside |= fed
+            for result, value in zip(node.results, body.outputs.values(), strict=True):
+                if value in inside:
+                    depends[result] = inside[value]
+        if runs_of(node):
+            continue
         for operand in node.operands:
-            if id(operand) in depends:
-                for result in node.results:
-                    depends[id(result)] = depends[id(operand)]
+            if operand in depends:
+                depends.update(dict.fromkeys(node.results, depends[operand]))
                 break
+
+
+def _check_weights(trace: Trace, terms: dict[str, tuple[Value, Value]]) -> None:
+    """A weight that depends on a parameter would have to be differentiated: E-GRAD."""
+    depends = {v: name for name, v in trace.builder.inputs.items() if name.startswith("param/")}
+    _spread(trace.builder.nodes, depends)
     producers = _producers(trace)
     for name, (_, weight) in terms.items():
-        if id(weight) in depends:
+        if weight in depends:
             labels, notes = located(producers[id(weight)].origin)
             raise SxError(
                 Diagnostic(
                     tensor_codes.E_GRAD_002,
                     f"the weight of the loss term {name} depends on the parameter "
-                    f"{depends[id(weight)].removeprefix('param/')}",
+                    f"{depends[weight].removeprefix('param/')}",
                     labels,
                     notes,
                 )

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sexpgpu.ir.graph import Builder, Graph, Node, Value
+from sexpgpu.ir.numerics import ISLAND_F32
 from sexpgpu.ir.types import FLOATS
 from sexpgpu.ops import infer
 from sexpgpu.ops.building import full_of, zeros_like
@@ -187,6 +188,7 @@ class _ScanReverse:
             operands.append(given if given is not None else zeros_like(b, node.results[at]))
             back = made.found.get(parts.inputs[at])
             outputs[f"carry/{place}"] = back if back is not None else zeros_like(inner, seed)
+        inner.numerics = ISLAND_F32  # of 16-bit terms, too, the sum is one in f32
         summed = [v for v in parts.inputs[parts.first_captured :] if v in made.found]
         for place, value in enumerate(summed, len(made.carries)):
             shape, dtype, batch = value.type

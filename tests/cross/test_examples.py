@@ -18,6 +18,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "digits-conv": {"channels": 2, "steps": 6},
     "gpt-char": {"layers": 1, "heads": 2, "width": 8, "context": 8, "batch": 2, "steps": 6},
     "line": {},
+    "maml": {"width": 8, "tasks": 4, "points": 3, "steps": 6},
 }
 
 

@@ -132,7 +132,12 @@ def recompute(f: Any, *arguments: Any) -> Any:
     attrs = {"body": body.body(inputs, outputs), "arguments": len(operands), "again": False}
     trace.locate()
     node = trace.builder.node("recompute", (*operands, *body.captured), attrs)
-    body.hand_on(dict(zip(noted, node.results[len(inside) :], strict=True)))
+    outside = dict(zip(noted, node.results[len(inside) :], strict=True))
+    constants = {made.results[0]: made for made in body.builder.nodes if made.op == "full"}
+    for value in noted:
+        if value in constants:  # the weight of a metric, say: the graph around it may count on that
+            outside[value] = trace.emit("full", **constants[value].attrs)
+    body.hand_on(outside)
     results = iter(node.results[: len(inside)])
 
     def leave(leaf: Any) -> Any:

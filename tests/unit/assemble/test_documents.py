@@ -25,13 +25,13 @@ def document(name: str) -> Any:
     return sx.compile(EXAMPLES / f"{name}.sx", knobs=SMALL if name == "gpt-char" else {}).document
 
 
-@pytest.mark.parametrize("name", ["line", "digits", "digits-conv", "gpt-char"])
+@pytest.mark.parametrize("name", ["line", "digits", "digits-conv", "gpt-char", "maml"])
 def test_json_reads_back_to_the_byte(name: str) -> None:
     text = document_text(document(name))
     assert document_text(read_document(text, infer)) == text
 
 
-@pytest.mark.parametrize("name", ["line", "gpt-char"])
+@pytest.mark.parametrize("name", ["line", "gpt-char", "maml"])
 def test_the_text_form_reads_back_to_the_same_document(name: str) -> None:
     made = document(name)
     read = parse_document(print_document(made), infer)
@@ -67,7 +67,22 @@ def test_a_document_alone_trains_to_the_same_parameters(tmp_path: Path) -> None:
         assert (value == results[1].parameters[path]).all()
 
 
+BODIES = """
+(require "sexpgpu/optim" :as optim)
+(defloader train :source (inline (x (0.0 1.0) (1.0 3.0))) :batch 2)
+(defun prepare (batch) (field batch :x))
+(defmodel net () (defparam w (2))
+  (forward (x)
+    (recompute (lambda (x) (scan (lambda (h e) (values (tanh (+ (* h w) e)) (dropout h 0.5)))
+                                 (zeros (list (dim x 1))) x))
+               x)))
+(defun objective (model x) (mean (funcall model x)))
+(defrun net :model (net) :optimizer (optim:sgd :lr 0.1) :steps 2)
+"""
+"""Graphs in graphs in graphs."""
+
 LINE = json.loads(document_text(document("line")))
+NESTED = json.loads(document_text(sx.compile_text(BODIES).document))
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> Any:
@@ -82,7 +97,10 @@ def places(data: Any, path: tuple[Any, ...] = ()) -> Any:
             yield from places(value, (*path, i))
 
 
-PLACES = [p for p in places(LINE) if p]
+PLACES = [("line", p) for p in places(LINE) if p] + [
+    ("nested", p) for p in places(NESTED) if p and p[0] == "graphs"
+]
+WHOLE = {"line": LINE, "nested": NESTED}
 JUNK = st.sampled_from([None, True, -1, 0, 3, 1.5, "x", "", [], {}, [1], {"a": 1}, "train/main"])
 
 
@@ -90,10 +108,11 @@ JUNK = st.sampled_from([None, True, -1, 0, 3, 1.5, "x", "", [], {}, [1], {"a": 1
 @given(
     st.sampled_from(PLACES), st.sampled_from(["drop", "set", "copy"]), JUNK, st.sampled_from(PLACES)
 )
-def test_damage_is_refused_or_harmless(place: Any, how: str, junk: Any, other: Any) -> None:
+def test_damage_is_refused_or_harmless(target: Any, how: str, junk: Any, origin: Any) -> None:
     """A dropped, retyped or exchanged part gives a coded error, or a document that is sound."""
-    data = copy.deepcopy(LINE)
-    at, source = data, LINE
+    (name, place), (other_name, other) = target, origin
+    data = copy.deepcopy(WHOLE[name])
+    at, source = data, WHOLE[other_name]
     for key in place[:-1]:
         at = at[key]
     if how == "drop":
