@@ -22,6 +22,8 @@ from sexpgpu.traced import TracedFunction, make_function
 if TYPE_CHECKING:
     import numpy as np
 
+    from sexpgpu.loop.crosscheck import Crosscheck
+
 
 class CompileError(Exception):
     """A file does not compile. `diagnostics` are all that was found; the text shows them."""
@@ -355,6 +357,27 @@ def function(
         return scope.function(text, device)
     session = Session()
     return _compiling(lambda: make_function(text, session, _scratch(), device))
+
+
+def crosscheck(
+    experiment: Experiment,
+    device: str = "auto",
+    *,
+    steps: int = 3,
+    by_node: bool = False,
+    tolerance: float | None = None,
+) -> Crosscheck:
+    """The first steps of an experiment by the NumPy evaluator, each of their graphs also on a
+    device (auto, cpu, cuda) with the same inputs: `.agrees`, `.differences` of outputs, `.first`,
+    the first node to blame, `.to_json()`; `by_node` fills `.nodes`. Errors are shares of each
+    tensor's largest magnitude. CompileError for data or a device that fails."""
+    from sexpgpu.loop.crosscheck import crosscheck
+
+    return _compiling(
+        lambda: crosscheck(
+            experiment.document, device, steps=steps, by_node=by_node, tolerance=tolerance
+        )
+    )
 
 
 def evaluate(text: str) -> Any:

@@ -9,12 +9,12 @@ import jax
 import numpy as np
 from jax import lax
 
-from sexpgpu.ir.graph import Graph
+from sexpgpu.ir.graph import Graph, Node
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lowering.backend import Array, Tree
 from sexpgpu.lowering.xla import threefry
 from sexpgpu.lowering.xla.dtypes import I32, LAX
-from sexpgpu.lowering.xla.evaluate import Watch, evaluate
+from sexpgpu.lowering.xla.evaluate import Bodies, Watch, apply, evaluate
 from sexpgpu.lowering.xla.options import PLAIN, Lowering
 
 
@@ -30,6 +30,10 @@ class XlaEngine:
 
     def call(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
         return evaluate(graph, inputs, self.lowering, self.watch, self.names)
+
+    def apply(self, node: Node, operands: tuple[Array, ...]) -> tuple[Array, ...]:
+        """One node's results, as `call` would compute them."""
+        return apply(node, operands, Bodies(self.lowering, self.names))
 
     def accumulate(
         self,

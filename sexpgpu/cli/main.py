@@ -33,6 +33,7 @@ VERBS = {
     "tail": "The events of a run, and those to come.",
     "annotate": "Say something in the events of a run.",
     "checkpoint": "What a run has saved: list, show, verify, diff, export, prune.",
+    "crosscheck": "A few steps on two backends, compared.",
     "docs": "The documentation, offline.",
 }
 """Verb -> its line in the help; each is the command of `sexpgpu/cli/VERB.py`."""

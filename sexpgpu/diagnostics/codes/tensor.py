@@ -342,6 +342,15 @@ E_NUM_001 = code(
     bad=_model(W, "(with-numerics (:compute :f8) (matmul x w))"),
     good=_model(W, "(with-numerics (:compute :bf16) (matmul x w))"),
 )
+E_NUM_002 = code(
+    "E-NUM-002",
+    title="two backends disagree",
+    explain="crosscheck ran the same graphs on the same numbers, by NumPy and on a device, and the "
+    "results differ by more than rounding does. The node named is the first whose result differs "
+    "though its operands are the same.",
+    fix="look at the node with `sexpgpu ir FILE --graph NAME`; if its op is wrong on the device, "
+    "report it with the file",
+)
 W_NUM_001 = code(
     "W-NUM-001",
     title="probabilities where logits belong",
