@@ -150,17 +150,22 @@ def run_tensor_forms(block: Block) -> None:
 
 
 def tensor_text(written: str) -> str:
-    """What a form evaluated in a traced function gives, as the printer would write it. An
-    ordinary value comes out as the message of an error."""
-    text = f'(lambda () (let ((value {written}\n)) (if (tensorp value) value (error "~s" value))))'
+    """What a form evaluated in a traced function gives, all its values where all are tensors, as
+    the printer would write it. An ordinary value comes out as the message of an error."""
+    text = f"""(lambda () (let ((values (multiple-value-list {written}
+)))
+      (cond ((every #'tensorp values) (values-list values))
+            ((tensorp (first values)) (first values))
+            (t (error "~s" (first values))))))"""
     try:
-        array = sx.function(text)()
+        arrays = sx.function(text)()
     except sx.CompileError as error:
         found = error.diagnostics[0]
         if found.code.id != "E-COND-001":
             raise
         return found.headline
-    return nested(array.tolist(), array.dtype)
+    several = arrays if isinstance(arrays, tuple) else (arrays,)
+    return ", ".join(nested(array.tolist(), array.dtype) for array in several)
 
 
 def nested(value: Any, dtype: Any) -> str:
