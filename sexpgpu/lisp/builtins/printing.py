@@ -16,9 +16,9 @@ from sexpgpu.lisp.format.streams import (
     output_stream,
 )
 from sexpgpu.lisp.hostforms import form, host_macro, symbol
+from sexpgpu.lisp.number_text import PRINT_BASE, PRINT_RADIX
 from sexpgpu.lisp.printer import (
     PRINT_ARRAY,
-    PRINT_BASE,
     PRINT_CASE,
     PRINT_CIRCLE,
     PRINT_ESCAPE,
@@ -28,7 +28,6 @@ from sexpgpu.lisp.printer import (
     PRINT_LINES,
     PRINT_MISER_WIDTH,
     PRINT_PRETTY,
-    PRINT_RADIX,
     PRINT_READABLY,
     PRINT_RIGHT_MARGIN,
     prin1_text,

@@ -11,7 +11,7 @@ import math
 from fractions import Fraction
 
 from sexpgpu.lisp.format.integers import padded_left
-from sexpgpu.lisp.printer import float_digits
+from sexpgpu.lisp.number_text import float_digits
 from sexpgpu.lisp.state import STATE
 
 

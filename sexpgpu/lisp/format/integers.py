@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sexpgpu.lisp.printer import digits_of
+from sexpgpu.lisp.number_text import digits_of
 from sexpgpu.lisp.state import STATE
 
 _SMALL = [

@@ -18,13 +18,12 @@ from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.format import floats, integers
 from sexpgpu.lisp.format.parse import COUNT, Directive, Node, V, format_error, parse
 from sexpgpu.lisp.format.streams import OutputStream, StringOutput
+from sexpgpu.lisp.number_text import PRINT_BASE, PRINT_RADIX
 from sexpgpu.lisp.printer import (
-    PRINT_BASE,
     PRINT_ESCAPE,
     PRINT_LENGTH,
     PRINT_LEVEL,
     PRINT_PRETTY,
-    PRINT_RADIX,
     character_name,
     is_graphic,
     prin1_text,

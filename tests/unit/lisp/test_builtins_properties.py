@@ -11,7 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sexpgpu.lisp.calls import call, call_values
-from sexpgpu.lisp.printer import digits_of, prin1_text
+from sexpgpu.lisp.number_text import digits_of
+from sexpgpu.lisp.printer import prin1_text
 from sexpgpu.lisp.registry import BUILTINS
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.values import NIL, Cons, Function, String, Vector, char, lisp_list, python_list
