@@ -11,6 +11,8 @@ from sexpgpu.cli.inputs import document_input
 from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
 
 SECOND = "sexpgpu.diff.second"
+SHARED = ("--json", "--exit-code", "--help", "-h")
+"""Flags of the whole command, wherever they stand."""
 
 
 class Sides(click.Command):
@@ -19,9 +21,10 @@ class Sides(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
             at = args.index("--")
-            second = _second.make_context("sexpgpu diff … --", args[at + 1 :], parent=ctx)
-            ctx.meta[SECOND] = second.params
-            args = args[:at]
+            shared = [word for word in args[at + 1 :] if word in SHARED]
+            behind = [word for word in args[at + 1 :] if word not in SHARED]
+            ctx.meta[SECOND] = _second.make_context("--", behind, parent=ctx).params
+            args = [*args[:at], *shared]
         return super().parse_args(ctx, args)
 
 

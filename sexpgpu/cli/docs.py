@@ -16,16 +16,25 @@ STANDARD_MODULES = ("nn", "optim")
 
 @click.command("docs")
 @click.argument("word", metavar="[PAGE|CODE|NAME]", required=False)
-def command(word: str | None) -> int:
+@click.option("--llms", is_flag=True, help="The list of pages in the form of llms.txt.")
+def command(word: str | None, llms: bool) -> int:
     """List the pages of the documentation, print one, or tell about a diagnostic CODE or the NAME
-    of a definition, key, metric or flag: docs linear."""
+    of a definition, key, metric or flag.
+
+    \b
+    sexpgpu docs quickstart
+    sexpgpu docs linear
+    sexpgpu docs E-SHAPE-002
+    """
     folder = files("sexpgpu") / "docs"
     pages = {
         entry.name.removesuffix(".md"): entry.read_text(encoding="utf-8")
         for entry in folder.iterdir()
         if entry.name.endswith(".md")
     }
-    if word is None:
+    if llms:
+        output.result(llms_text(pages))
+    elif word is None:
         for name in sorted(pages):
             title = pages[name].partition("\n")[0].removeprefix("#").strip()
             output.result(f"{name:<24} {title}")
@@ -36,6 +45,17 @@ def command(word: str | None) -> int:
     else:
         output.result(about(word.lower(), pages))
     return 0
+
+
+def llms_text(pages: Mapping[str, str]) -> str:
+    """The pages as `llms.txt`: a title, what the product is, and each page in the index's order
+    with what it answers, linked as markdown."""
+    index = pages["index"].split("\n## ")
+    title, _, rest = index[0].partition("\n")
+    about_it = " ".join(rest.split())
+    parts = [f"{title}\n\n> {about_it}"]
+    parts += [f"## {section.strip()}" for section in index[1:]]
+    return "\n\n".join(parts)
 
 
 def about(word: str, pages: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -65,6 +66,10 @@ def _declared(context: click.Context) -> Any:
     from sexpgpu.diagnostics.model import SxError
 
     file: Any = context.params.get("file") or next(iter(context.params.get("files") or ()), None)
+    if file is None:
+        # click gives up on a line whose last option has no value yet: look at the words themselves
+        words = os.environ.get("COMP_WORDS", "").split()
+        file = next((word for word in words if word.endswith(".sx")), None)
     if not isinstance(file, str) or file == "-":
         return None
     try:

@@ -36,16 +36,31 @@ def missing_alias(found: Diagnostic, span: Span) -> Mend | None:
 
 
 LAYERS = {
-    "dense": "linear", "fc": "linear", "fully-connected": "linear", "layernorm": "layer-norm",
-    "batchnorm": "batch-norm", "rmsnorm": "rms-norm", "groupnorm": "group-norm",
+    "mse-loss": "mse",
+    "l1-loss": "mae",
+    "crossentropy": "cross-entropy",
+    "softmax-cross-entropy": "cross-entropy",
+    "cross-entropy-loss": "cross-entropy",
+    "nll-loss": "cross-entropy",
+    "kaiming-normal": "he-normal",
+    "kaiming-uniform": "he-uniform",
+    "xavier-normal": "glorot-normal",
+    "xavier-uniform": "glorot-uniform",
+    "cosine-annealing": "cosine",
+    "dense": "linear",
+    "fc": "linear",
+    "fully-connected": "linear",
+    "layernorm": "layer-norm",
+    "batchnorm": "batch-norm",
+    "rmsnorm": "rms-norm",
+    "groupnorm": "group-norm",
     "embed": "embedding",
-    "mse-loss": "mse", "l1-loss": "mae", "crossentropy": "cross-entropy",
-    "softmax-cross-entropy": "cross-entropy", "cross-entropy-loss": "cross-entropy",
-    "nll-loss": "cross-entropy", "conv": "conv2d", "maxpool2d": "max-pool2d",
-    "multi-head-attention": "attention", "mha": "attention", "kaiming-normal": "he-normal",
-    "kaiming-uniform": "he-uniform", "xavier-normal": "glorot-normal",
-    "xavier-uniform": "glorot-uniform", "adam-w": "adamw", "cosine-annealing": "cosine",
-}  # fmt: skip
+    "conv": "conv2d",
+    "maxpool2d": "max-pool2d",
+    "multi-head-attention": "attention",
+    "mha": "attention",
+    "adam-w": "adamw",
+}
 """What other libraries call the definitions of sexpgpu/nn and sexpgpu/optim."""
 
 
