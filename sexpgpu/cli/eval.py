@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +12,6 @@ from sexpgpu.cli import output
 from sexpgpu.cli.inputs import compile_input, limits_of, source_of
 from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
 from sexpgpu.diagnostics import render
-from sexpgpu.diagnostics.codes import read as read_codes
 from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.lisp.batch import Batch
@@ -28,8 +25,6 @@ from sexpgpu.source import Source
 if TYPE_CHECKING:
     from sexpgpu.compiler import Compiled
     from sexpgpu.lisp.values import Module
-
-UNFINISHED = (read_codes.E_READ_001, read_codes.E_READ_003, read_codes.E_READ_010)
 
 
 @click.command("eval")
@@ -57,13 +52,13 @@ def command(
     if forms:
         text = Source("-e", "\n".join(forms))
     elif file is None and sys.stdin.isatty() and not as_json:
-        dialogue(Evaluator(Session(limits_of(limits))))
+        converse(Evaluator(Session(limits_of(limits))))
         return 0
     elif file is None or file == "-":
         text, _ = source_of("-")
         file = None
     elif sys.stdin.isatty() and not as_json:
-        dialogue(scope_of(file, variants, knobs, limits))
+        converse(scope_of(file, variants, knobs, limits))
         return 0
     else:
         raise click.UsageError(f"say what to evaluate in {file}: -e FORM")
@@ -111,6 +106,14 @@ class Evaluator:
             return [prin1_text(value) for value in values], STATE.output.take()
 
         return self.session.run(work)
+
+    def unfinished(self, text: str) -> bool:
+        """Whether a text ends inside a form."""
+        return self.session.unfinished(text, self.module)
+
+    def written(self) -> str:
+        """What a form wrote before it failed."""
+        return STATE.output.take()
 
     def warnings(self) -> list[Diagnostic]:
         """The warnings since the last call."""
@@ -165,32 +168,8 @@ def stream(batch: Batch) -> None:
     batch.session.run(work)
 
 
-def dialogue(evaluator: Evaluator) -> None:
-    """Read, evaluate, print, until the input ends. A form may take several lines."""
-    with suppress(ImportError):
-        import_module("readline")  # gives input() a history and editing
-    pending = ""
-    while True:
-        try:
-            line = input("... " if pending else "sx> ")
-        except EOFError:
-            output.result("")
-            return
-        except KeyboardInterrupt:
-            pending = ""
-            output.result("")
-            continue
-        pending += line + "\n"
-        if not pending.strip():
-            pending = ""
-            continue
-        try:
-            values, written = evaluator.evaluate(Source("<input>", pending))
-        except SxError as error:
-            if error.diagnostics[0].code in UNFINISHED and line.strip():
-                continue
-            output.show(error.diagnostics)
-        else:
-            print_values(values, written)
-        output.show(evaluator.warnings())
-        pending = ""
+def converse(evaluator: Evaluator) -> None:
+    """The dialogue on a terminal."""
+    from sexpgpu.cli.dialogue import dialogue
+
+    dialogue(evaluator)

@@ -415,6 +415,21 @@ class Session:
         finally:
             STATE.module = saved
 
+    def unfinished(self, text: str, module: Module) -> bool:
+        """Whether a text ends inside a form. Nothing is evaluated or defined."""
+        world.prepare()
+        scratch = Module("scratch", (module, *module.inherits))
+        scratch.aliases = module.aliases
+        reader = Reader(Source("<text>", text), scratch, self.features)
+        try:
+            while reader.read() is not END:
+                pass
+        except ReadFailure as failure:
+            return failure.at_end
+        except TooDeep:
+            return False
+        return False
+
     def function(self, module: Module, name: str) -> Function | None:
         """The module's own function of that name, or None."""
         found = module.symbols.get(name)

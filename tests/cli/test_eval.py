@@ -88,10 +88,24 @@ def test_a_file_with_errors_and_a_file_without_a_form(sx, tmp_path: Path) -> Non
 
 
 def test_the_dialogue(sx, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    from sexpgpu.cli.eval import Evaluator, dialogue
+    from sexpgpu.cli.dialogue import dialogue
+    from sexpgpu.cli.eval import Evaluator
     from sexpgpu.lisp.session import Session
 
-    lines = iter(["(defun f (x)", "  (* x 2))", "", "(f 4)", "(car 5)", "(f 5)"])
+    lines = iter(
+        [
+            "(defun f (x)",
+            "",
+            "  (* x 2))",
+            "",
+            "(f 4)",
+            "(car 5)",
+            "(f 5)",
+            ":doc f",
+            ":doc fi",
+            ":help",
+        ]
+    )
 
     def ask(prompt: str) -> str:
         try:
@@ -102,6 +116,9 @@ def test_the_dialogue(sx, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.setattr(builtins, "input", ask)
     dialogue(Evaluator(Session()))
     out, err = capsys.readouterr()
-    assert out.split() == ["f", "8", "10"]
+    assert out.split()[:3] == ["f", "8", "10"]
+    assert "(f x)  function" in out
+    assert "nothing is called fi" in out
+    assert "Ctrl-D" in out
     assert err.count("error[") == 1
     assert "E-TYPE-" in err

@@ -3,7 +3,9 @@ put into a run file so that its output and gradients can be had from both backen
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,6 +15,8 @@ import pytest
 
 import sexpgpu as sx
 from sexpgpu.lowering.backend import open_backend
+
+sys.path.insert(0, str(Path(__file__).parent))  # for what tests import from here
 
 REQUIRE = '(require "sexpgpu/nn" :as nn) (require "sexpgpu/optim" :as optim) '
 
