@@ -4,7 +4,7 @@ non-finite loss or gradient traced back to the node where finite operands gave i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from sexpgpu.loop.step import Step, StepState
 from sexpgpu.lowering.backend import Array
 from sexpgpu.lowering.interp.backend import InterpEngine
 from sexpgpu.lowering.interp.dtypes import is_float, widen
-from sexpgpu.lowering.interp.evaluate import Plan, evaluate
+from sexpgpu.lowering.interp.evaluate import Plan, run
+from sexpgpu.lowering.interp.registry import RULES
 
 _CONSTANTS = frozenset({"full", "literal"})
 _GUARDED = ("loss/", "grad/", "grad-norm")  # outputs that the finite guard looks at
@@ -36,25 +37,66 @@ class _TracingEngine(InterpEngine):
     """Stops at the first graph whose loss or gradients are not finite, with the culprit."""
 
     def call(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        ill: dict[Value, str] = {}  # values that are not finite, and how
-        maker: dict[Value, Node] = {}
+        given = [inputs[name] for name in graph.inputs]
+        return dict(zip(graph.outputs, _watched(graph, given, _GUARDED), strict=True))
 
-        def look(node: Node, results: tuple[np.ndarray, ...]) -> None:
-            for value, array in zip(node.results, results, strict=True):
-                maker[value] = node
-                how = _ill(array)
-                if how:
-                    ill[value] = how
 
-        for name, value in graph.inputs.items():
-            how = _ill(np.asarray(inputs[name]))
+def _watched(graph: Graph, inputs: Sequence[Array], guarded: tuple[str, ...]) -> list[np.ndarray]:
+    """The outputs of a graph; raises the culprit of the first of the guarded ones that is not
+    finite. The graphs that a culprit runs are looked into."""
+    ill: dict[Value, str] = {}  # values that are not finite, and how
+    maker: dict[Value, Node] = {}
+
+    def look(node: Node, results: tuple[np.ndarray, ...]) -> None:
+        for value, array in zip(node.results, results, strict=True):
+            maker[value] = node
+            how = _ill(array)
             if how:
                 ill[value] = how
-        outputs = evaluate(Plan(graph), inputs, look)
-        for name, value in graph.outputs.items():
-            if value in ill and name.startswith(_GUARDED):
-                raise _trace(graph, name, value, ill, maker)
-        return outputs
+
+    for value, array in zip(graph.inputs.values(), inputs, strict=True):
+        how = _ill(np.asarray(array))
+        if how:
+            ill[value] = how
+    outputs = run(Plan(graph), inputs, look)
+    for name, value in graph.outputs.items():
+        if value in ill and name.startswith(guarded):
+            culprit = _trace(graph, name, value, ill, maker)
+            if culprit.node is not None and RULES[culprit.node.op].runs:
+                _look_into(culprit.node, _operands(graph, inputs, culprit.node))
+            raise culprit
+    return outputs
+
+
+def _operands(graph: Graph, inputs: Sequence[Array], node: Node) -> list[np.ndarray]:
+    """The operands of one node of a graph: it is run again, to have kept no more than these."""
+    kept = dict(zip(graph.inputs.values(), map(np.asarray, inputs), strict=True))
+    wanted = set(node.operands)
+
+    def keep(made: Node, results: tuple[np.ndarray, ...]) -> None:
+        kept.update((v, x) for v, x in zip(made.results, results, strict=True) if v in wanted)
+
+    run(Plan(graph), inputs, keep)
+    return [kept[value] for value in node.operands]
+
+
+def _look_into(node: Node, operands: Sequence[np.ndarray]) -> None:
+    """Raise the culprit in a graph that a node runs: the first iteration that has one."""
+    count = 0
+
+    def watched(body: Graph, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        nonlocal count
+        try:
+            results = _watched(body, inputs, ("",))
+        except Culprit as culprit:
+            if node.op == "scan":
+                culprit.what += f", in iteration {count} of the scan"
+            raise
+        count += 1
+        return results
+
+    with np.errstate(all="ignore"):
+        RULES[node.op].function(watched, *operands, **node.attrs)
 
 
 def find(

@@ -83,3 +83,22 @@ def test_nothing_wrong() -> None:
     made = graph(lambda g, x: g.times(x, 2.0))
     out = _TracingEngine().call(made, {"batch/x": np.ones(3, np.float32)})
     assert out["loss/objective/sum"] == 6
+
+
+def test_what_happens_in_a_scan_is_looked_into() -> None:
+    """x, x - 1, x - 2: the root of the first negative number, in the iteration that takes it."""
+
+    def build(g: G, x: Value) -> Value:
+        body = G()
+        carry = body.input("carry/0", t("f32", 3))
+        root = body.sqrt(carry)
+        less = body.sub(carry, body.fill(1.0, carry))
+        graph = body.b.finish("scan", {"carry/0": less, "y/0": body.times(root, 2.0)})
+        attrs = {"body": graph, "carries": 1, "sequences": 0, "length": 4, "reverse": False}
+        node = g.b.node("scan", (g.exp(x),), attrs)
+        return g.sum(node.results[1], 0)
+
+    found = culprit(graph(build), [1, 1, 1])
+    assert found.node is not None
+    assert found.node.op == "sqrt"
+    assert found.what == "sqrt gives nan, in iteration 3 of the scan"
