@@ -14,7 +14,7 @@ clamp clip, clip-by-value clip, cat concat, mm matmul, bmm matmul, permute trans
 swapaxes transpose, unsqueeze expand-dims, newaxis expand-dims, view reshape, ravel flatten,
 expand broadcast-to, broadcast broadcast-to, broadcast-in-dim broadcast-to, tensor constant,
 array constant, asarray constant, as-tensor constant, astype cast, to cast, detach stop-gradient,
-lax-scan scan, fori-loop scan, checkpoint recompute, remat recompute, gradient grad, vjp grad,
+lax-scan scan, fori-loop scan, remat recompute, gradient grad, vjp grad,
 value-and-grad grad, custom-gradient custom-vjp, functional-call with-params,
 stop-grad stop-gradient, lax-stop-gradient stop-gradient, reduce-sum sum, reduce-mean mean,
 reduce-max amax, reduce-min amin, reduce-prod prod, product prod, variance var, stdev std,
