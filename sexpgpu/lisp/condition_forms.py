@@ -112,7 +112,11 @@ def _slot_spec(
     init: Node | None = None
     at = spec.cdr
     while isinstance(at, Cons) and isinstance(at.cdr, Cons):
+        if not isinstance(at.car, Symbol):
+            raise malformed(f"{brief(at.car)} is not a slot option", form)
         option, value = at.car.name, at.cdr.car
+        if option in ("initarg", "reader", "accessor", "writer") and not isinstance(value, Symbol):
+            raise malformed(f":{option} takes a name, not {brief(value)}", form)
         if option == "initarg":
             initargs.append(value.name)
         elif option in ("reader", "accessor"):

@@ -535,7 +535,8 @@ def _atom_place(reader: Reader, start: int) -> Any:
     """The place of an atom that was read just now, after blanks and comments."""
     text = reader.source.text[start : reader.at].rstrip()
     end = start + len(text)
-    return reader.source, end - len(text.split()[-1]), end, -1, -1
+    last = text.split()
+    return reader.source, end - len(last[-1] if last else ""), end, -1, -1
 
 
 def load_prelude() -> None:

@@ -364,6 +364,9 @@ def _subst_if_not(new: Any, predicate_: Any, tree: Any, key: Any = None) -> Any:
 def _sublis(alist: Any, tree: Any, key: Any = None, test: Any = None, test_not: Any = None) -> Any:
     """TREE with subtrees and leaves exchanged as the pairs of ALIST say."""
     pairs = [entry for entry in list_items(alist) if entry is not NIL]
+    for pair in pairs:
+        if not isinstance(pair, Cons):
+            raise type_error(pair, "cons")
     compare = two_argument_test(test, test_not)
     get = key_function(key)
 

@@ -21,6 +21,7 @@ from sexpgpu.lisp.values import (
     Function,
     SrcCons,
     String,
+    Symbol,
     T,
     Vector,
     char,
@@ -232,7 +233,8 @@ def with_input_from_string(whole: Any, context: Any) -> Any:
     """Run BODY with a stream that reads a string; :index is a place for where it stopped."""
     parts = list(whole.cdr) if isinstance(whole.cdr, Cons) else []
     binding = list(parts[0]) if parts and isinstance(parts[0], Cons) else []
-    if len(binding) < 2 or len(binding) % 2:
+    named = all(isinstance(key, Symbol) for key in binding[2::2])
+    if len(binding) < 2 or len(binding) % 2 or not named:
         raise program_error("with-input-from-string: needs (variable string …) first")
     variable, string = binding[0], binding[1]
     options = {binding[at].name: binding[at + 1] for at in range(2, len(binding), 2)}

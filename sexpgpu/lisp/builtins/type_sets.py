@@ -294,6 +294,9 @@ def _vectors(name: str, arguments: list[Any], specifier: Any) -> TypeSet:
 def _interval(arguments: list[Any]) -> Interval:
     low, low_open = bound(arguments[0]) if arguments else (None, True)
     high, high_open = bound(arguments[1]) if len(arguments) > 1 else (None, True)
+    for limit, written in ((low, 0), (high, 1)):
+        if limit is not None and not isinstance(limit, int | float | Fraction):
+            raise unknown_type(arguments[written])
     return (
         -math.inf if low is None else low,
         low is None or low_open,

@@ -1,0 +1,30 @@
+"""What random and mutated texts once brought to a Python exception: a coded error, or a value."""
+
+from __future__ import annotations
+
+import pytest
+
+from sexpgpu.lisp.session import Session
+from sexpgpu.source import Source
+
+
+@pytest.mark.parametrize(
+    "text, code",
+    [
+        ("(subtypep '(integer a 5) 'integer)", "E-COND-001"),
+        ("(subtypep '(integer (0) b) nil)", "E-COND-001"),
+        ("(subtypep '(float * \"x\") 'integer)", "E-COND-001"),
+        ("\u2028(f alpha/ran`k)", "E-NAME-001"),
+        ('(with-input-from-string (s "abc" : sublis -0.0 i) (read s))', "E-"),
+        ("(define-condition c (error) ((rate :initarg :ra (1) te)))", "E-ARG-004"),
+        ("(define-condition c (error) ((rate :initarg 5)))", "E-ARG-004"),
+        ("(sublis '((a . 1) b) '(a b))", "E-TYPE-001"),
+    ],
+)
+def test_is_a_coded_error(text: str, code: str) -> None:
+    session = Session()
+    found = session.load_all(Source("t.sx", text)).diagnostics
+    session.close()
+    assert found
+    assert all(d.code.id.startswith("E-") for d in found)
+    assert found[-1].code.id.startswith(code) or found[0].code.id.startswith(code), found
