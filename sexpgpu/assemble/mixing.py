@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Code, Diagnostic, located
-from sexpgpu.ir.graph import Graph, Node, Value
+from sexpgpu.ir.graph import BODY, Graph, Node, Value
 from sexpgpu.source import Origin
 from sexpgpu.trace.context import Trace
 
@@ -40,9 +40,9 @@ def mixing_nodes(nodes: Sequence[Node]) -> list[Node]:
     reduced: set[Value] = set()
     found: list[Node] = []
     for node in nodes:
-        for attr in node.attrs.values():
-            if type(attr) is Graph:
-                found += mixing_nodes(attr.nodes)
+        body: Graph | None = node.attrs.get(BODY)
+        if body is not None:
+            found += mixing_nodes(body.nodes)
         carries = any(v.type.batch is not None for v in node.operands)
         tainted = any(v in reduced for v in node.operands)
         if carries and tainted:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # int, float, bool, str, None, Graph, or tuples of these. Graphs compare by identity.
 Attr: TypeAlias = Any
 Attrs: TypeAlias = Mapping[str, Attr]
+BODY = "body"  # the attribute that is a graph, of an op that runs one
 Infer: TypeAlias = Callable[[str, tuple[TensorType, ...], Attrs], tuple[TensorType, ...]]
 
 
@@ -116,12 +117,12 @@ class Graph:
 
 
 def nodes_within(graph: Graph) -> Iterator[Node]:
-    """Every node of a graph, each before those of the graphs among its attributes."""
+    """Every node of a graph, each before those of its body, if it has one."""
     for node in graph.nodes:
         yield node
-        for attr in node.attrs.values():
-            if type(attr) is Graph:
-                yield from nodes_within(attr)
+        body = node.attrs.get(BODY)
+        if body is not None:
+            yield from nodes_within(body)
 
 
 class Builder:

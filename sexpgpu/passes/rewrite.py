@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from sexpgpu.ir.graph import Builder, Graph, Node, Value
+from sexpgpu.ir.graph import BODY, Builder, Graph, Node, Value
 
 
 def substituted(node: Node, replaced: Mapping[Value, Value]) -> Node:
@@ -17,17 +17,15 @@ def substituted(node: Node, replaced: Mapping[Value, Value]) -> Node:
 
 
 def with_bodies(node: Node, rewrite: Callable[[Graph], Graph]) -> Node:
-    """The node with the graphs among its attributes rewritten; itself when none changes. Their
-    inputs and outputs stay."""
-    changed: dict[str, Graph] = {}
-    for key, attr in node.attrs.items():
-        if type(attr) is Graph:
-            made = rewrite(attr)
-            if made is not attr:
-                changed[key] = made
-    if not changed:
+    """The node with its body rewritten; itself when it has none, or that does not change. The
+    body's inputs and outputs stay."""
+    body = node.attrs.get(BODY)
+    if body is None:
         return node
-    attrs = {**node.attrs, **changed}
+    made = rewrite(body)
+    if made is body:
+        return node
+    attrs = {**node.attrs, BODY: made}
     return Node(node.op, node.operands, attrs, node.results, node.origin, node.numerics)
 
 

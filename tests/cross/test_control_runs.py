@@ -333,3 +333,26 @@ def test_frozen_models_and_bound_parameters(tmp_path: Path) -> None:
     for path, value in run.parameters.items():
         moved = not np.array_equal(value, still.parameters[path])
         assert moved == path.startswith("student"), path
+
+
+def test_the_step_fields_and_buffers_are_seen_in_a_body(tmp_path: Path) -> None:
+    text = """
+(require "sexpgpu/optim" :as optim)
+(defloader train :source (inline (x (1.0) (2.0))) :batch 2)
+(defun prepare (batch)
+  (values (scan (lambda (c x) (+ c x (* 0 (sum (field batch :x)))))
+                (zeros (list 2)) (transpose (field batch :x)))))
+(defmodel net () (defparam w ()) (defbuffer b () :init 5.0)
+  (forward (x)
+    (setf b (+ b 1))
+    (nth-value 1 (scan (lambda (c x)
+                         (values c (recompute (lambda (x)
+                                                (+ (* w x) (cast (ctx :step) :f32) b)) x)))
+                       nil x))))
+(defun objective (model x)
+  (let ((y (funcall model x))) (metric :y (sum y)) (mean y)))
+(defrun net :model (net) :optimizer (optim:sgd :lr 1e-30) :steps 2 :log-every 1)
+"""
+    for device in DEVICES:
+        run = sx.compile_text(text).run(runs=str(tmp_path / device), device=device)
+        np.testing.assert_allclose(run.metrics["train/y"].values, [12.0, 16.0])
