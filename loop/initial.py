@@ -12,6 +12,7 @@ import numpy as np
 
 from sexpgpu.ir.document import Document
 from sexpgpu.loop.keys import Key, domain, of_state
+from sexpgpu.loop.scaling import initial_scale, is_scaled
 from sexpgpu.loop.step import StepState
 from sexpgpu.lowering.interp.backend import InterpEngine
 
@@ -34,6 +35,7 @@ def initial_state(document: Document) -> StepState:
             if update.states
         },
         "group": {g.name: np.zeros((), np.int32) for g in document.groups if g.every > 1},
+        "scale": initial_scale(any(map(is_scaled, document.graphs.values()))),
         "counter": {name: np.zeros((), np.int64) for name in document.counters},
         "step": np.zeros((), np.int32),
         "updates": np.zeros((), np.int32),
@@ -45,7 +47,7 @@ def initial_state(document: Document) -> StepState:
 def flattened(state: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The tree as named tensors, for a checkpoint: `param/PATH`, `state/PATH#NAME`, `step`, …"""
     flat: dict[str, np.ndarray] = {}
-    for part in ("param", "buffer", "group", "counter"):
+    for part in ("param", "buffer", "group", "scale", "counter"):
         flat |= {f"{part}/{name}": array for name, array in state[part].items()}
     for path, states in state["state"].items():
         flat |= {f"state/{path}#{name}": array for name, array in states.items()}
@@ -58,7 +60,7 @@ def unflattened(flat: Mapping[str, np.ndarray], like: StepState) -> StepState:
     """The tree of the structure of `like` from named tensors. KeyError when one is missing."""
     state: StepState = {
         part: {name: flat[f"{part}/{name}"] for name in like[part]}
-        for part in ("param", "buffer", "group", "counter")
+        for part in ("param", "buffer", "group", "scale", "counter")
     }
     state["state"] = {
         path: {name: flat[f"state/{path}#{name}"] for name in states}

@@ -81,7 +81,10 @@ class Recorder:
         self._read_since += 1
         self.nonfinite += not finite
         self.sums.add("train/nonfinite", float(not finite), reduce="sum")
-        if finite or self._ignore:
+        if "overflow" in values:
+            self.sums.add("train/loss-scale", values["loss-scale"], reduce="last")
+            self.sums.add("train/skipped", float(values["overflow"]), reduce="sum")
+        if not values.get("overflow", False) and (finite or self._ignore):
             self._add_values(values)
         return finite
 
@@ -101,7 +104,9 @@ class Recorder:
             **reduced,
         }
         rate = self._read_since / seconds
-        series["train/nonfinite"] = int(series["train/nonfinite"])
+        for counted in ("train/nonfinite", "train/skipped"):
+            if counted in series:
+                series[counted] = int(series[counted])
         series["train/steps-per-second"] = rate
         series["train/samples-per-second"] = rate * self._step.batch
         series["train/data-wait"] = waited - self._waited

@@ -8,6 +8,7 @@ State of a run, a tree of arrays:
     param    {path: f32 master weights}      buffer   {path: …}
     state    {path: {name: …}}               counter  {name: i64[]}
     group    {name: i32[] updates of a group of `:every n`, n > 1}
+    scale    {value: f32[], good: i32[]} of the loss, in f16 (`scaling.py`); else empty
     step     i32[] steps done                updates  i32[] steps not skipped
     bad      i32[] non-finite steps in a row halted   bool[] the guard has stopped the run
 """
@@ -19,12 +20,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sexpgpu.ir.document import Document, Update
+from sexpgpu.ir.document import LOSS_SCALE, Document, Update
 from sexpgpu.ir.graph import Graph
 from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.loop.guarded import APPLIED, guarded
 from sexpgpu.loop.keys import domain
 from sexpgpu.loop.report import Layout, extremes_graph, extremes_start
+from sexpgpu.loop.scaling import is_scaled, next_scale, overflowed, unscaling
 from sexpgpu.lowering.backend import Array, Engine
 from sexpgpu.ops.totals import graph_cost
 
@@ -55,6 +57,7 @@ class Step:
         needs_totals = any(name.startswith("total/") for name in self.train.inputs)
         self.weights = weights if needs_totals else None
         self.clip = document.graphs["clip"]
+        self.unscale = unscaling(self.clip) if is_scaled(self.train) else None
         self.terms = document.terms[f"train/{stage}"]
         self.reductions = {
             metric.name: metric.reduce for metric in document.metrics.get(f"train/{stage}", [])
@@ -82,8 +85,12 @@ class Step:
     ) -> tuple[StepState, Array]:
         shared = {**constants, **_under("param", state["param"]), "rng/key": feed["key"]}
         shared |= self._context(engine, state, feed)
+        if self.unscale is not None:
+            shared[LOSS_SCALE] = state["scale"]["value"]
         sums, buffers, extremes = self._gradients(engine, state, feed, shared)
         loss = self._loss(engine, sums)
+        if self.unscale is not None:
+            sums |= engine.call(self.unscale, {**sums, LOSS_SCALE: state["scale"]["value"]})
         clipped = engine.call(
             self.clip, {name: g for name, g in sums.items() if name.startswith("grad/")}
         )
@@ -99,6 +106,12 @@ class Step:
         applied = engine.logical_and(finite, engine.logical_not(state["halted"]))
         if self._finite == "ignore":
             applied = engine.scalar(True, "bool")
+        overflow = None
+        if self.unscale is not None:
+            overflow = overflowed(engine, state["scale"], loss, clipped["grad-norm"])
+            overflow = engine.logical_and(overflow, engine.logical_not(state["halted"]))
+            applied = engine.logical_and(applied, engine.logical_not(overflow))
+            report["overflow"], report["loss-scale"] = overflow, state["scale"]["value"]
         moved = self._updates(engine, state, feed, shared, clipped, applied, report)
         moved["buffer"] = buffers
         moved["counter"] = {
@@ -107,6 +120,10 @@ class Step:
             else value
             for name, value in state["counter"].items()
         }
+        moved["scale"] = {}
+        if overflow is not None:
+            moved["scale"] = next_scale(engine, state["scale"], applied, overflow)
+            finite = engine.select(overflow, engine.scalar(True, "bool"), finite)
         new_state = self._guard(engine, state, moved, finite, applied)
         report["finite"], report["halted"] = finite, new_state["halted"]
         return new_state, self.layout.pack(engine, report)
@@ -274,8 +291,12 @@ class Step:
         if self._finite == "ignore":
             return {
                 **moved,
+                "buffer": engine.select(applied, moved["buffer"], state["buffer"]),
+                "counter": engine.select(applied, moved["counter"], state["counter"]),
                 "step": engine.add(state["step"], one),
-                "updates": engine.add(state["updates"], one),
+                "updates": engine.select(
+                    applied, engine.add(state["updates"], one), state["updates"]
+                ),
                 "bad": state["bad"],
                 "halted": state["halted"],
             }
@@ -287,11 +308,12 @@ class Step:
             state["bad"],
         )
         # an aborted step never was: its number is the one the reproduction starts from
-        counted = applied if self._finite == "abort" else running
+        counted = engine.logical_and(finite, running) if self._finite == "abort" else running
         return {
             "param": moved["param"],
             "state": moved["state"],
             "group": moved["group"],
+            "scale": moved["scale"],
             "buffer": engine.select(applied, moved["buffer"], state["buffer"]),
             "counter": engine.select(applied, moved["counter"], state["counter"]),
             "step": engine.select(counted, engine.add(state["step"], one), state["step"]),
@@ -321,6 +343,8 @@ class Step:
         }
         types |= dict.fromkeys(("loss", "grad-norm"), SCALAR_F32)
         types |= {name: TensorType((), "bool") for name in ("finite", "halted")}
+        if self.unscale is not None:
+            types |= {"overflow": TensorType((), "bool"), "loss-scale": SCALAR_F32}
         types |= {
             f"optim/{name.removeprefix('grad-norm/')}/grad-norm": SCALAR_F32
             for name in self.clip.outputs

@@ -14,7 +14,7 @@ from sexpgpu.assemble.reporting import report_metrics
 from sexpgpu.diagnostics.codes import tensor as tensor_codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.forms.models import Model, Parameter
-from sexpgpu.ir.document import Metric, Stage
+from sexpgpu.ir.document import LOSS_SCALE, Metric, Stage
 from sexpgpu.ir.graph import Graph, Node, Value
 from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.lisp.values import Function
@@ -84,6 +84,9 @@ def trace_training(
             (mean, _cotangent(trace, name, weight, microbatches if static else None))
             for name, (mean, weight) in terms.items()
         ]
+        if precision == "f16":
+            scale = trace.input(LOSS_SCALE, SCALAR_F32)
+            seeds = [(mean, trace.emit("mul", scale, seed)) for mean, seed in seeds]
         unreached = _add_gradients(trace, seeds, trained, outputs)
     metrics = report_metrics(trace, store, outputs)
     for path in trace.written:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @selection_flags
 @json_flag
 @click.option("--by-line", is_flag=True, help="Cost by source line as well as by model path.")
-@click.option("--casts", is_flag=True, help="Casts by model path, too.")
+@click.option("--casts", is_flag=True, help="Every cast, with its reason.")
 @click.option(
     "--lowering",
     "platform",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sexpgpu.explain.attentions import attentions
+from sexpgpu.explain.casts import casts
 from sexpgpu.explain.costs import cost_by_line, cost_by_path, graph_cost
 from sexpgpu.explain.memory import memory
 from sexpgpu.explain.schedules import schedules
@@ -14,6 +15,7 @@ from sexpgpu.ir.graph import Graph, Node
 
 def summary(document: Document) -> dict[str, Any]:
     """Parameters, groups, loaders, graphs and costs of a document."""
+    train = _training_graph(document)
     return {
         "run": document.run.to_json(),
         "selection": document.manifest.get("selection", {}),
@@ -24,12 +26,12 @@ def summary(document: Document) -> dict[str, Any]:
         "loaders": loaders(document),
         "memory": memory(document),
         "draws": draws(document),
-        "casts": casts(document),
+        "casts": casts(train),
         "graphs": {
             name: graph_cost(graph).to_json() for name, graph in sorted(document.graphs.items())
         },
         "costs": costs(document),
-        "attention": attentions(_training_graph(document)),
+        "attention": attentions(train),
     }
 
 
@@ -136,20 +138,6 @@ def draws(document: Document) -> list[dict[str, Any]]:
         {"name": node.attrs["name"], "path": node.origin.path, "place": _place(node)}
         for node in _training_graph(document).nodes
         if node.op == "random-key"
-    ]
-
-
-def casts(document: Document) -> list[dict[str, Any]]:
-    """Casts between floats in the training graph by model path and dtypes: what the precision
-    policy and islands cost. (Casts of data that the file makes itself are among them.)"""
-    found: dict[tuple[str, str, str], int] = {}
-    for node in _training_graph(document).nodes:
-        if node.op == "cast":
-            key = (node.origin.path, node.operands[0].dtype, node.results[0].dtype)
-            found[key] = found.get(key, 0) + 1
-    return [
-        {"path": path, "from": source, "to": target, "count": count}
-        for (path, source, target), count in found.items()
     ]
 
 

@@ -138,14 +138,6 @@ def _draws(data: dict[str, Any]) -> str:
     return "Random draws of a step\n" + table(("model path", "line", "name"), rows)
 
 
-def _casts(data: dict[str, Any]) -> str:
-    rows = [
-        [c["path"] or "(outside the model)", c["from"], c["to"], str(c["count"])]
-        for c in data["casts"]
-    ]
-    return "Casts\n" + table(("model path", "from", "to", "nodes"), rows, right=(3,))
-
-
 def _number(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -190,6 +182,23 @@ def _lines(data: dict[str, Any]) -> str:
     ]
     return "Cost by source line\n" + table(
         ("line", "FLOPs", "moved", "nodes"), rows, right=(1, 2, 3)
+    )
+
+
+def _casts(data: dict[str, Any]) -> str:
+    rows = [
+        [
+            f"{c['count']} ×",
+            f"{c['from']} to {c['to']}",
+            scaled(c["bytes"], "B"),
+            c["reason"],
+            c["path"],
+            f"{c['file']}:{c['line']}" if c["line"] else "(compiler)",
+        ]
+        for c in data["casts"]
+    ]
+    return "Casts\n" + table(
+        ("", "cast", "written", "reason", "model path", "line"), rows, right=(0, 2)
     )
 
 

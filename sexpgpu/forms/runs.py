@@ -65,7 +65,7 @@ def defrun(form: Any, context: Context) -> Any:
     :train               the training loader's name (default `train`)
     :steps or :epochs    how long
     :microbatches n      gradients accumulated over n parts of the batch (default 1)
-    :precision           :f32 (default) or :bf16
+    :precision           :f32 (default), :bf16 or :f16
     :seed                of everything random (default 0)
     :clip-norm x         clip the gradient's global norm
     :eval (pass…)        the passes that run (default: all)
@@ -195,7 +195,7 @@ def _declare(name: str, place: Any, given: list[str], places: dict[str, Any], *v
         steps=steps,
         epochs=epochs,
         microbatches=read.positive("microbatches", 1),
-        precision=read.choice("precision", "f32", ("f32", "bf16")),
+        precision=read.choice("precision", "f32", ("f32", "bf16", "f16")),
         seed=overrides.get("seed", int(seed)),
         clip_norm=None if clip is None else float(clip),
         evaluations=[],

@@ -14,6 +14,9 @@ from sexpgpu.source import Source
 FORMAT = "sexpgpu-ir"
 VERSION = 1
 
+LOSS_SCALE = "scale/loss"
+"""The input of a training graph under :f16 that its gradients are multiplied by."""
+
 
 DIAGNOSTICS = "/diagnostics"
 """What the name of a graph ends in that does as the one before it, and takes diagnostics."""

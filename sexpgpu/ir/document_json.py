@@ -11,7 +11,7 @@ from typing import Any
 
 from sexpgpu.diagnostics.codes.tensor import E_IR_001, E_IR_003, E_IR_004
 from sexpgpu.ir import document as ir
-from sexpgpu.ir.document import FORMAT, VERSION, Document, Record, is_diagnostic
+from sexpgpu.ir.document import FORMAT, LOSS_SCALE, VERSION, Document, Record, is_diagnostic
 from sexpgpu.ir.graph import Graph, Infer, kind_of
 from sexpgpu.ir.schema import CHOICES, RECORDS
 from sexpgpu.ir.serial import (
@@ -26,7 +26,7 @@ from sexpgpu.ir.serial import (
     refuse,
 )
 from sexpgpu.ir.sources import check_source
-from sexpgpu.ir.types import DTYPES
+from sexpgpu.ir.types import DTYPES, SCALAR_F32
 from sexpgpu.ir.verify import verify
 from sexpgpu.source import Source
 
@@ -397,6 +397,8 @@ def _check_inputs(document: Document) -> None:
             continue
         for key, value in graph.inputs.items():
             if key.startswith(("batch/", "ctx/", "rng/", "total/", "statistic/")):
+                continue
+            if key == LOSS_SCALE and name.startswith("train/") and value.type == SCALAR_F32:
                 continue
             if held.get(key) != value.type.shape:
                 refuse(E_IR_004, f"the graph {name}: nothing gives the input {key!r}")
