@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint types format bench docs clean
+.PHONY: help demo test slow lint types format bench docs site clean
 
 help: ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -41,6 +41,9 @@ bench: .venv/installed ## side by side with programs written by hand (see benchm
 
 docs: .venv/installed ## write the generated tables of the documentation
 	$(BIN)/python -m sexpgpu.docs.generate
+
+site: .venv/installed ## the documentation as a static site, in build/site
+	$(BIN)/python website/build.py build/site
 
 clean: ## remove what was made here, but no runs
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage
