@@ -12,7 +12,6 @@ from sexpgpu.explain.page import flow_svg, line_svg, overview, parameters, table
 from sexpgpu.ir.document import Document
 
 if TYPE_CHECKING:
-    from sexpgpu.api import Series
     from sexpgpu.diagnostics.model import Diagnostic
 
 REFRESH = 0.5
@@ -31,8 +30,8 @@ def experiment_html(document: Document, data: dict[str, Any]) -> str:
     )
 
 
-def run_html(title: str, state: str, metrics: Mapping[str, Series]) -> str:
-    """A run: its state, its curves, and the last value of every series."""
+def run_html(title: str, state: str, metrics: Mapping[str, Any]) -> str:
+    """A run: its state, its curves, and the last value of every series (`steps`, `values`)."""
     from html import escape
 
     rows = [
