@@ -75,8 +75,8 @@ def test_a_browser_shows_it(site: Path, page: str, tmp_path: Path) -> None:
         f'<iframe id="f" src="{page}.html" width="1200" height="900"></iframe><p id="said"></p>'
         "<script>document.getElementById('f').onload = e => { const d = e.target.contentDocument;"
         "document.getElementById('said').textContent = [d.title, d.documentElement.scrollWidth,"
-        "d.querySelectorAll('div.sphinxsidebar a').length, d.querySelectorAll('div.body h1').length]"
-        ".join('|'); }</script>"
+        "d.querySelectorAll('div.sphinxsidebar a').length,"
+        "d.querySelectorAll('div.body h1').length].join('|'); }</script>"
     )
     assert BROWSER is not None
     done = subprocess.run(
