@@ -60,11 +60,14 @@ class Predictor:
                 raise failure(codes.E_DATA_002, f"predict needs the field {name}")
             arrays[name] = _records(name, fields[name], type.shape[1:], NUMPY[type.dtype])
         counts = {len(a) for a in arrays.values()}
+        # a model that draws what it gives (a generator) reads no field: it is told how many
+        counts |= {len(a) for n, a in fields.items() if n not in arrays and np.ndim(a)}
         if len(counts) > 1:
             raise failure(codes.E_DATA_003, "predict: the fields have different numbers of records")
         if counts == {0}:
             raise failure(codes.E_DATA_004, "predict: there are no records")
-        extent = next((t.shape[0] for t in self.fields.values()), 1)
+        made = [v.type for v in self.graph.outputs.values() if v.type.batch == 0]
+        extent = next((t.shape[0] for t in (*self.fields.values(), *made)), 1)
         return self._outputs(arrays, next(iter(counts), 0), extent)
 
     def _outputs(self, arrays: Mapping[str, np.ndarray], count: int, extent: int) -> Any:

@@ -13,13 +13,28 @@ import sexpgpu as sx
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(EXAMPLES.glob("*.sx"))
 
+# fmt: off
 SMALL: dict[str, dict[str, Any]] = {
     "digits": {"width": 16, "steps": 6},
+    "digits-batchnorm": {"channels": 2, "blocks": 1, "steps": 6},
     "digits-conv": {"channels": 2, "steps": 6},
+    "digits-diffusion": {"hidden": 8, "times": 5, "steps": 6},
+    "digits-gan": {"latent": 3, "hidden": 8, "steps": 6},
+    "digits-simclr": {"channels": 2, "compared": 4, "steps": 6},
+    "digits-vae": {"latent": 2, "hidden": 8, "warm": 3, "steps": 6},
+    "digits-vit": {"layers": 1, "heads": 2, "width": 8, "steps": 6},
     "gpt-char": {"layers": 1, "heads": 2, "width": 8, "context": 8, "batch": 2, "steps": 6},
+    "gpt-rope": {
+        "layers": 1, "heads": 2, "kv-heads": 1, "width": 12, "context": 8, "batch": 2, "steps": 6,
+    },
+    "gru-char": {"width": 4, "context": 6, "batch": 2, "steps": 6},
     "line": {},
+    "moe-char": {
+        "experts": 2, "layers": 1, "heads": 2, "width": 8, "context": 6, "batch": 2, "steps": 6,
+    },
     "maml": {"width": 8, "tasks": 4, "points": 3, "steps": 6},
 }
+# fmt: on
 
 
 def test_all_are_here() -> None:
