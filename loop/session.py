@@ -237,6 +237,7 @@ class Session:
             "manifest": document.manifest,
             "experiment": self._experiment(steps),
             "sources": [{"name": s.name, "text": s.text} for s in document.sources],
+            "averages": sorted(p for p, u in document.updates.items() if u.average is not None),
         }
         parts = Parts(
             document=document,

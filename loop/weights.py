@@ -18,13 +18,15 @@ import numpy as np
 from sexpgpu.diagnostics.codes import system as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.ir.document import Document, Rename
+from sexpgpu.ir.document_json import read_document
 from sexpgpu.ir.paths import glob_matches
-from sexpgpu.loop import archive, checkpoint, safetensors
+from sexpgpu.loop import archive, checkpoint, directory, safetensors
 from sexpgpu.loop.averages import model_of
 from sexpgpu.loop.data.remote import fetch, is_url
 from sexpgpu.loop.failure import failure
 from sexpgpu.loop.step import StepState
 from sexpgpu.lowering.interp.dtypes import NUMPY, is_float, widen
+from sexpgpu.ops import infer
 
 KINDS = (".safetensors", ".npz")
 F32 = NUMPY["f32"]
@@ -32,17 +34,26 @@ F32 = NUMPY["f32"]
 _MODEL = ("param/", "buffer/")  # of the tensors of a checkpoint, those of the model
 
 
-def export(path: str, target: str, only: Sequence[str] = (), states: bool = False) -> list[str]:
+def export(
+    path: str,
+    target: str,
+    only: Sequence[str] = (),
+    states: bool = False,
+    weights: str = "averaged",
+) -> list[str]:
     """Write a checkpoint's parameters and buffers to a .safetensors or .npz file; gives the names.
 
     `only`: path globs, all by default. `states`: every tensor of the checkpoint, under the names
-    it has there (`state/PATH#NAME` …). Raises E-CKPT-013, E-STORE-008 where the file exists.
+    it has there (`state/PATH#NAME` …). `weights`: "averaged" where the optimizer keeps an average,
+    as evaluations see them, or "raw". Raises E-CKPT-013, E-STORE-008 where the file exists.
     """
     if not target.endswith(KINDS):
         raise failure(codes.E_CKPT_013, f"{target} is neither a .safetensors nor an .npz file")
     if os.path.exists(target):
         raise failure(codes.E_STORE_008, f"{target} exists")
     tensors, meta = checkpoint.load(path)
+    if weights == "averaged" and not states and meta.get("averages"):
+        tensors = _averaged(path, tensors)
     chosen = tensors if states else model_tensors(tensors)
     if only:
         chosen = {n: a for n, a in chosen.items() if any(glob_matches(g, n) for g in only)}
@@ -66,6 +77,23 @@ def export(path: str, target: str, only: Sequence[str] = (), states: bool = Fals
         if os.path.exists(partial):
             os.unlink(partial)
     return sorted(chosen)
+
+
+def _averaged(path: str, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The `param/PATH` and `buffer/PATH` of a checkpoint as evaluations see them. How they follow
+    from what it holds is in the document that its run directory keeps."""
+    run = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+    try:
+        with open(os.path.join(run, directory.IR_FILE), "rb") as file:
+            text = file.read()
+    except OSError as problem:
+        raise failure(
+            codes.E_CKPT_013,
+            f"{path} holds averaged parameters, and {directory.IR_FILE} of its run, which says how "
+            f"they are made, cannot be read: {problem.strerror}",
+            "export the parameters as they were trained: --weights raw",
+        ) from None
+    return model_of(read_document(text, infer), tensors)
 
 
 def model_tensors(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -153,13 +153,20 @@ def _show_differences(found: dict[str, Any], differ: bool) -> None:
 @click.option(
     "--states", is_flag=True, help="Every tensor of the checkpoint, optimizer states included."
 )
+@click.option(
+    "--weights", type=click.Choice(("averaged", "raw")), default="averaged", show_default=True,
+    help="Parameters averaged by the optimizer, where it does, or as they were trained.",
+)  # fmt: skip
 @json_flag
-def export(checkpoint: str, target: str, only: Sequence[str], states: bool, as_json: bool) -> int:
+def export(
+    checkpoint: str, target: str, only: Sequence[str], states: bool, weights: str, as_json: bool
+) -> int:
     """Write CHECKPOINT's parameters and buffers, by their paths, to a file of weights."""
-    from sexpgpu.loop import archive, weights
+    from sexpgpu.loop import archive
+    from sexpgpu.loop.weights import export as write
 
     path = archive.find(checkpoint)
-    names = weights.export(path, target, only, states)
+    names = write(path, target, only, states, weights)
     if as_json:
         output.json_result({"checkpoint": path, "file": target, "tensors": names})
     else:

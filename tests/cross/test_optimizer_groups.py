@@ -12,6 +12,7 @@ import optax
 import pytest
 
 import sexpgpu as sx
+from sexpgpu.loop.weights import export
 
 LINE = (Path(__file__).parents[2] / "examples" / "line.sx").read_text()
 X = np.array([[0.0], [1.0], [2.0]], np.float32)
@@ -194,6 +195,12 @@ def test_evaluations_and_predictions_use_the_average(device: str, tmp_path: Path
         np.testing.assert_allclose(run.parameters[f"fit/{name}"], p[name], rtol=2e-5)
     line = {k: v / weight for k, v in average.items()}
     np.testing.assert_allclose(run.predict(x=[[3.0]]), 3 * line["w"] + line["b"], rtol=1e-4)
+    for weights, wanted in (("averaged", line), ("raw", p)):
+        target = str(tmp_path / f"{weights}.npz")
+        export(f"{run.directory}/checkpoints/12", target, weights=weights)
+        found = np.load(target)
+        for name in p:
+            np.testing.assert_allclose(found[f"fit/{name}"], wanted[name], rtol=1e-4)
 
 
 def test_a_resume_goes_on_with_weights_and_averages(tmp_path: Path) -> None:
