@@ -67,7 +67,7 @@ def scans(graph: Graph) -> list[Node]:
 @pytest.mark.parametrize("device", DEVICES)
 def test_microbatches_draw_the_same_in_a_scan(device: str, tmp_path: Path) -> None:
     whole = trained(RNN, tmp_path, device, parts=1)
-    for parts in (2, 4):
+    for parts in (2, 4) if device == "interp" else (4,):  # each is a compilation
         split = trained(RNN, tmp_path, device, parts=parts)
         np.testing.assert_allclose(losses(split), losses(whole), rtol=2e-5)
         for path, value in whole.parameters.items():
@@ -262,8 +262,7 @@ def meta_loss(p: Any, tasks: Any, rate: float, steps: int, order: int) -> Any:
     return jnp.mean(jax.vmap(one)(tasks))
 
 
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device, order", [("interp", 1), ("interp", 2), ("cpu", 2)])
 def test_maml_against_jax(device: str, order: int, tmp_path: Path) -> None:
     """One step of plain gradient descent, from the parameters of a step that does not move."""
     rng = np.random.default_rng(0)

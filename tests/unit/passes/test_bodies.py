@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from sexpgpu.explain.costs import cost_by_path, graph_cost
 from sexpgpu.ir.graph import Builder, Graph, Node, Value, nodes_within
 from sexpgpu.ir.types import TensorType
 from sexpgpu.ir.verify import verify
@@ -15,6 +16,7 @@ from sexpgpu.ops.building import full_like
 from sexpgpu.ops.control import ScanParts
 from sexpgpu.passes import cse, dce, fold, pipeline
 from sexpgpu.passes.autodiff import gradients
+from sexpgpu.passes.precision import casts
 
 VECTOR = TensorType((3,), "f64")
 SEQUENCE = TensorType((4, 3), "f64")
@@ -172,3 +174,41 @@ def test_no_nan_comes_back_through_a_branch_not_taken_in_the_body() -> None:
     at = np.array([[2.0, 0.0, 1.0]] * 4)
     got = evaluate(Plan(b.finish("g", {"dx": dx})), {"raw": at, "c": np.zeros(3)})["dx"]
     np.testing.assert_allclose(got, [[1.0, 0.0, 1.0]] * 4)
+
+
+def test_costs_count_every_iteration_where_its_line_is() -> None:
+    b, node = whole()
+    graph = b.finish("g", {str(k): v for k, v in enumerate(node.results)})
+    cost = graph_cost(graph)
+    assert cost.flops == 4 * 6 * 3  # four iterations of six operations on three elements
+    assert cost.nodes == 6
+    assert cost_by_path(graph)[""].flops == cost.flops
+    again = new_builder()
+    x = again.input("x", VECTOR)
+    inner = new_builder()
+    y = inner.input("argument/0", VECTOR)
+    body = inner.finish("recompute", {"value/0": inner.emit("exp", y)})
+    made = again.node("recompute", (x,), {"body": body, "arguments": 1, "again": False})
+    assert graph_cost(again.finish("g", {"y": made.result})).flops == 3
+
+
+def test_casts_in_bodies_are_told() -> None:
+    inner = new_builder()
+    w = inner.input("outer/0", TensorType((3, 3), "f32"))
+    x = TensorType((2, 3), "f32")
+    carry = inner.input("carry/0", x)
+    dims = {"a_contract": (1,), "b_contract": (0,), "a_batch": (), "b_batch": ()}
+    product = inner.emit("dot", carry, w, **dims, accumulate=None, mode="highest")
+    outputs = {"c": inner.emit("exp", product)}
+    body = Graph("scan", {"c": carry, "w": w}, inner.nodes, outputs)
+    b = new_builder()
+    operands = (b.input("batch/x", x), b.input("param/w", w.type))
+    attrs = {"body": body, "carries": 1, "sequences": 0, "length": 4, "reverse": False}
+    node = b.node("scan", operands, attrs)
+    made = pipeline.run(
+        b.finish("g", {"loss/x": node.result}), pipeline.Options("bf16"), check=True
+    )
+    found = [cast.operands[0].shape for cast in casts(made)]
+    assert (3, 3) in found  # the weight, once, outside
+    assert sum(shape == (3, 3) for shape in found) == 1
+    assert any(node.op == "cast" for node in only(made).attrs["body"].nodes)
