@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sexpgpu.explain.page import flow_svg, line_svg, overview, parameters, table
 from sexpgpu.ir.document import Document
-
-if TYPE_CHECKING:
-    from sexpgpu.diagnostics.model import Diagnostic
 
 REFRESH = 0.5
 """Seconds between two drawings of a live plot, at least."""
@@ -55,12 +52,6 @@ def run_html(title: str, state: str, metrics: Mapping[str, Any]) -> str:
 def is_curve(name: str) -> bool:
     """Whether a series is worth drawing at first sight: losses and what evaluations report."""
     return name == "train/loss" or name.startswith("eval/")
-
-
-def diagnostics_html(diagnostics: list[Diagnostic]) -> str:
-    """Diagnostics as a table: place, code, message, fix."""
-    rows = [[str(d.span or ""), d.code.id, d.headline, d.fix or d.code.fix] for d in diagnostics]
-    return table(("place", "code", "message", "fix"), rows)
 
 
 class LivePlot:

@@ -16,6 +16,9 @@ from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
 from sexpgpu.diagnostics import render
 from sexpgpu.diagnostics.model import Diagnostic, Edit
 
+FIX_ROUNDS = 20
+"""How often `--fix` checks again: within a form each mistake shows only when the one before is
+mended."""
 FORMATS = ("text", "concise", "json", "github", "sarif")
 
 
@@ -24,7 +27,7 @@ FORMATS = ("text", "concise", "json", "github", "sarif")
 @selection_flags
 @json_flag
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("--fix", is_flag=True, help="Apply the fixes that are certain, then check again.")
+@click.option("--fix", is_flag=True, help="Apply the certain fixes while there are any.")
 @limit_flag
 def command(
     files: tuple[str, ...],
@@ -42,8 +45,10 @@ def command(
     found = {file: diagnostics_of(file, variants, knobs, limits) for file in files}
     if fix:
         for file in files:
-            if file != "-" and apply_edits(found[file]):
+            rounds = 0
+            while file != "-" and rounds < FIX_ROUNDS and apply_edits(found[file]):
                 found[file] = diagnostics_of(file, variants, knobs, limits)
+                rounds += 1
     everything = [diagnostic for diagnostics in found.values() for diagnostic in diagnostics]
     _print(found, everything, "json" if as_json else form)
     return exit_code(everything)

@@ -261,3 +261,12 @@ def test_several_at_once(sx, file: Path) -> None:
     assert [d["line"] for d in found] == [10, 12, 16, 23]
     assert sx("check", str(file), "--fix").code == 0
     assert file.read_text() == GOOD.replace(":batch 3", ":batch 3 :shuffle t")
+
+
+def test_one_behind_the_other(sx, file: Path) -> None:
+    """Within a form a mistake shows only when the one before it is mended: --fix goes on."""
+    wrong = '(head (** (@ x (param up "w")) (+ 1.0 x.ndim)))'
+    mended = '(head (expt (matmul x (param up "w")) (+ 1.0 (rank x))))'
+    file.write_text(GOOD.replace(BODY, wrong))
+    assert sx("check", str(file), "--fix").code == 0
+    assert file.read_text() == GOOD.replace(BODY, mended)
