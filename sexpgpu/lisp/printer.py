@@ -12,6 +12,7 @@ from typing import Any
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.number_text import (
     DIGITS,
+    PRINT_BASE,
     float_text,
     integer_text,
     print_base,
@@ -356,7 +357,7 @@ def _plain(name: str) -> bool:
     if not name:
         return False
     if name[0] in _PLAIN_START and _PLAIN.issuperset(name):
-        return True
+        return PRINT_BASE.value == 10 or not _looks_numeric(name)
     for letter in name:
         if letter in _NEEDS_BARS or letter.lower() != letter or letter.isspace():
             return False
@@ -368,9 +369,11 @@ def _plain(name: str) -> bool:
 def _looks_numeric(name: str) -> bool:
     """Whether the reader would take the token for a number (in the base it reads)."""
     body = name[1:] if name[0] in "+-" else name
+    base = print_base()
+    if base > 10 and all(c.upper() in DIGITS[:base] or c == "/" for c in body):
+        return bool(body)
     if not body or not (body[0].isdigit() or body[0] == "."):
-        base = print_base()
-        return bool(body) and base > 10 and all(c.upper() in DIGITS[:base] for c in body)
+        return False
     if body.rstrip(".").isdigit() and body.count(".") <= 1:
         return True
     upper, slash, lower = body.partition("/")
