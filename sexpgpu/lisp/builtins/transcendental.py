@@ -94,6 +94,8 @@ def _natural_log(number: Any, arguments: tuple[Any, ...]) -> float:
     if number < 0:
         raise no_real_result("log", arguments)
     if isinstance(number, Fraction):
+        if number.denominator < 2 * number.numerator < 4 * number.denominator:
+            return math.log1p(float(number - 1))  # the difference of logarithms has no digits left
         return math.log(number.numerator) - math.log(number.denominator)
     return math.log(number)
 
