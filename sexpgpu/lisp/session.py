@@ -6,6 +6,7 @@ leaks into the other. Everything runs on a thread with a big stack.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import Any
@@ -92,6 +93,7 @@ class Session:
         self.modules: dict[str, Module] = {}
         self._journal = Journal()
         self._loading: list[str] = []
+        self._broken: set[str] = set()  # modules whose mistakes this run has already told
         self._definitions: dict[tuple[str, Symbol], tuple[Any, Span | None]] = {}
         self._failed: set[Symbol] = set()
         self._failed_aliases: set[str] = set()
@@ -113,6 +115,7 @@ class Session:
         def body() -> Any:
             self._enter()
             self._running = True
+            self._broken.clear()
             try:
                 return work()
             except (LispError, LimitError) as error:
@@ -167,7 +170,14 @@ class Session:
 
     def load_all(self, source: Source, name: str = "main") -> Loaded:
         """Like `load`, but gives what was found instead of raising it."""
-        return self.run(lambda: self._load(source, self.new_module(name, source.path)))
+        return self.run(lambda: self._load_main(source, self.new_module(name, source.path)))
+
+    def _load_main(self, source: Source, module: Module) -> Loaded:
+        self._loading.append(_key(source))
+        try:
+            return self._load(source, module)
+        finally:
+            self._loading.pop()
 
     def new_module(self, name: str, path: str | None = None) -> Module:
         """A fresh module that inherits prelude, tensor operations and CL."""
@@ -337,15 +347,15 @@ class Session:
         source = self.resolve(path, requiring) if self.resolve is not None else None
         if source is None:
             source = find_source(path, requiring, span)
-        key = source.path or source.name
+        key = _key(source)
         module = self.modules.get(key)
         if module is None:
-            if key in self._loading or key == requiring.path:
-                chain = (
-                    " → ".join([*self._loading[self._loading.index(key) :], key])
-                    if (key in self._loading)
-                    else f"{key} → {key}"
-                )
+            if key in self._broken:
+                raise SxError
+            own = os.path.realpath(requiring.path) if requiring.path else None
+            if key in self._loading or key == own:
+                around = self._loading if key in self._loading else [key]
+                chain = " → ".join([*around[around.index(key) :], key])
                 raise SxError(
                     Diagnostic(
                         codes.E_MOD_002,
@@ -381,6 +391,7 @@ class Session:
         finally:
             self._loading.pop()
         if any(d.severity == "error" for d in loaded.diagnostics):
+            self._broken.add(key)
             raise SxError(*loaded.diagnostics)
         self.modules[key] = loaded.module
         return loaded.module
@@ -529,6 +540,11 @@ class Session:
         raise SxError(
             Diagnostic(codes.E_NAME_003, f"{symbol.name} is defined twice in this file", labels)
         )
+
+
+def _key(source: Source) -> str:
+    """What one module is told from another by: where its file really is."""
+    return os.path.realpath(source.path) if source.path else source.name
 
 
 def _atom_place(reader: Reader, start: int) -> Any:
