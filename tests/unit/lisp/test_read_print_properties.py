@@ -117,7 +117,7 @@ odd_names = st.one_of(
             "\u2028",
             "\u3000",
             "\0",
-        ]  # fmt: skip
+        ]
     ),
 )
 finite = st.floats(allow_nan=False, allow_infinity=False)
