@@ -167,12 +167,20 @@ def test_states(updates: Any) -> None:
         assert {s.name for s in found} == names, optimizer
 
 
-@pytest.mark.parametrize("device", ["interp", "cpu"])
-@pytest.mark.parametrize("name", ["sgd", "adamw"])
-def test_decay_alone(updates: Any, name: str, device: str) -> None:
+DECOUPLED = (
+    "sgd", "adagrad", "adadelta", "rmsprop", "lion", "adamw", "nadam", "radam", "adamax", "amsgrad",
+    "adan", "adafactor", "shampoo", "soap",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DECOUPLED)
+def test_decay_alone(updates: Any, name: str) -> None:
     """lr 0.1, decay 0.1, no gradient: exactly w (1 - lr decay) for matrices, biases untouched."""
-    ours = updates(f"(optim:{name} :lr 0.1 :decay 0.1)", device)
+    ours = updates(f"(optim:{name} :lr 0.1 :decay 0.1)", "interp")
     p = {"w": np.full((3, 4), 0.7, np.float32), "b": np.full(4, 0.7, np.float32)}
     new = ours.step(0, p, {k: np.zeros_like(v) for k, v in p.items()})
     np.testing.assert_array_equal(new["w"], np.float32(0.7) * np.float32(1 - 0.1 * 0.1))
     np.testing.assert_array_equal(new["b"], p["b"])
+    everywhere = updates(f"(optim:{name} :lr 0.1 :decay 0.1 :decay-all t)", "interp")
+    new = everywhere.step(0, p, {k: np.zeros_like(v) for k, v in p.items()})
+    np.testing.assert_array_equal(new["b"], np.float32(0.7) * np.float32(1 - 0.1 * 0.1))
