@@ -66,10 +66,14 @@ def decay(document: Document, parameter: Parameter) -> float | None:
     if update is None or not _is_from_optim(document.graphs[update.graph]):
         return None
     group = next(g for g in document.groups if g.name == update.group)
-    everywhere = group.constants.get("decay-all", "nil") != "nil"
+    names = [*group.constants, *group.schedules]
+    inner = max(names, key=lambda name: name.count("/"), default="").rpartition("/")[0]
+    own = f"{inner}/" if inner else ""  # of a wrapper, what it wraps decays: ema's `decay` is none
+    everywhere = group.constants.get(f"{own}decay-all", "nil") != "nil"
     if len(parameter.shape) < 2 and not everywhere:
         return 0.0
-    return None if "decay" in group.schedules else float(group.constants.get("decay", 0.0))
+    scheduled = f"{own}decay" in group.schedules
+    return None if scheduled else float(group.constants.get(f"{own}decay", 0.0))
 
 
 def _is_from_optim(graph: Graph) -> bool:

@@ -12,6 +12,7 @@ import optax
 import pytest
 
 import sexpgpu as sx
+from sexpgpu.explain.summary import parameters
 from sexpgpu.loop.weights import export
 
 LINE = (Path(__file__).parents[2] / "examples" / "line.sx").read_text()
@@ -289,6 +290,17 @@ def test_a_wrapper_around_groups_wraps_each() -> None:
     assert groups["biases"].constants["inner/lr"] == 0.3
     assert groups["biases"].every == 2
     assert all(u.average is not None for u in made.document.updates.values())
+
+
+def test_explain_tells_weight_decay_from_the_decay_of_an_average() -> None:
+    for optimizer, wanted in (
+        ("(optim:ema (optim:adamw :decay 0.03) :decay 0.9)", 0.03),
+        ("(optim:ema (optim:lookahead (optim:lion :decay 0.2)) :decay 0.9)", 0.2),
+        ("(optim:ema (optim:adam) :decay 0.9)", 0.0),
+        ("(optim:adamw :decay 0.05)", 0.05),
+    ):
+        found = {p["path"]: p["decay"] for p in parameters(experiment(optimizer).document)}
+        assert found == {"fit/w": wanted, "fit/b": 0.0}, optimizer
 
 
 def test_a_group_reaches_what_a_wrapper_wraps() -> None:
