@@ -233,6 +233,22 @@ def test_attention_with_a_mask_and_rows_that_see_nothing(probe: Any) -> None:
     assert all(np.isfinite(g).all() for g in made.gradients("interp").values())
 
 
+# so little dropout that nothing is dropped: the weights are composed, not fused
+@pytest.mark.parametrize("dropout", ["", ":dropout 1e-7"])
+def test_attention_in_windows_and_segments(dropout: str, probe: Any) -> None:
+    segments = np.array([[0, 0, 0, 1, 1, 1], [2, 2, 2, 2, 2, 2]], np.int32)
+    near = np.abs(np.arange(6)[:, None] - np.arange(6)) < 3
+    probe(
+        f"(nn:attention 8 :heads 4 :kv-heads 2 :causal t :window 3 {dropout})",
+        {"x": normal(2, 6, 8), "s": segments},
+        "(layer {x} :segments s)",
+    ).agrees(
+        lambda p, x, s: attention(
+            p, x, heads=4, kv=2, causal=True, mask=(s[:, :, None] == s[:, None, :]) & near
+        )
+    )
+
+
 def test_attention_to_a_context(probe: Any) -> None:
     probe(
         "(nn:attention 8 :heads 2 :cross 6)",
