@@ -258,7 +258,7 @@ CONV = define(
         samples=(
             *[Sample(TensorType(x, "f32", 0), f32(*w), **attrs) for x, w, _, attrs in _CASES],
             Sample(bf16(2, 5, 2), bf16(3, 2, 4), **_PLAIN, grad=False),
-            Sample(f32(2, 5, 2), f32(3, 2, 4), **{**_PLAIN, "accumulate": "f64"}, grad=False),
+            Sample(f32(2, 5, 2), f32(3, 2, 4), attrs={**_PLAIN, "accumulate": "f64"}, grad=False),
         ),
         rejects=(
             Reject(E_SHAPE_005, f32(2, 3), f32(2, 3), **_PLAIN),

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from op_driving import (
     agree,
+    cotangents_for,
     draw,
     graph_of,
     in_dtype,
@@ -24,14 +25,12 @@ from op_driving import (
     vjp_graph,
 )
 
-from sexpgpu import ops
-from sexpgpu.lowering.interp.dtypes import NUMPY
 from sexpgpu.lowering.interp.evaluate import Plan, evaluate
 from sexpgpu.lowering.interp.registry import RULES as NUMPY_RULES
 from sexpgpu.lowering.xla.evaluate import evaluate as lower
 from sexpgpu.lowering.xla.options import PLAIN
 from sexpgpu.lowering.xla.registry import RULES as LAX_RULES
-from sexpgpu.ops import OPS, NoGrad, OfBody, OpDef, Sample
+from sexpgpu.ops import OPS, NoGrad, OfBody, OpDef
 from sexpgpu.passes.autodiff import BODY_RULES
 
 ALL = [pytest.param(op, id=op.name) for op in OPS.values()]
@@ -91,16 +90,6 @@ def test_lax_agrees_with_numpy(op: OpDef) -> None:
 
 
 # ---- derivatives ---------------------------------------------------------------------------
-def cotangents_for(op: OpDef, sample: Sample, seed: int = 1) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    types = ops.infer(op.name, sample.types, sample.attrs)
-    return {
-        f"ct{i}": np.asarray(rng.normal(size=t.shape)).astype(NUMPY[t.dtype])
-        for i, t in enumerate(types)
-        if t.dtype in ("f32", "f64")
-    }
-
-
 @pytest.mark.parametrize("op", DIFFERENTIABLE)
 def test_vjp_against_central_differences(op: OpDef) -> None:
     for sample in op.samples:

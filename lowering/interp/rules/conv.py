@@ -52,7 +52,8 @@ def _extents(spatial: Ints, size: Ints, strides: Ints, pads: Pairs, dilation: In
 
 def _grouped(x: np.ndarray, groups: int) -> np.ndarray:
     """[rows..., groups * n] as [groups, rows, n]."""
-    return np.moveaxis(x.reshape(-1, groups, x.shape[-1] // groups), 1, 0)
+    rows = math.prod(x.shape[:-1])
+    return np.moveaxis(x.reshape(rows, groups, x.shape[-1] // groups), 1, 0)
 
 
 def _ungrouped(x: np.ndarray, lead: Ints) -> np.ndarray:

@@ -290,6 +290,7 @@ def random_permutation(n: Any, axis: Any = 0, dtype: Any = None, name: Any = Non
     function = "random-permutation"
     trace = TRACES[-1]
     shuffled = tensor(function, "n", n) if is_tensor(n) else None
+    along = 0
     if shuffled is None:
         count = integer(function, "n", n, 0)
         mixed = isinstance(n, MarkedInt)

@@ -1,5 +1,5 @@
 """PyTorch as a second referee, where it is installed: convolution, pooling, resampling, unfolding,
-order and matrices, with their gradients. Its channels come second, ours last."""
+order, matrices and losses, with their gradients. Its channels come second, ours last."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 from trace_driving import call, world
 
+import sexpgpu.compiler  # noqa: F401
 from sexpgpu.ir.graph import Value
+from sexpgpu.ir.types import TensorType
+from sexpgpu.lisp.session import Session
 from sexpgpu.lowering.interp.evaluate import Plan, evaluate
-from sexpgpu.passes.autodiff import gradients
+from sexpgpu.passes.autodiff import differentiate, gradients
+from sexpgpu.source import Source
+from sexpgpu.trace.context import Trace
+from sexpgpu.trace.graphs import trace_function
 from sexpgpu.trace.tensor import resolve
 
 torch = pytest.importorskip("torch")
@@ -225,3 +231,44 @@ def test_matrices(shape: tuple) -> None:
         lambda a, b: torch.linalg.solve_triangular(a, b, upper=False),
         [triangle, b],
     )
+
+
+LABELS = np.array([0, 2, -1, 1, 2], np.int32)
+LOSSES = {
+    "(nn:mse x y)": lambda x, y, ids: F.mse_loss(x, y),
+    "(nn:mae x y)": lambda x, y, ids: F.l1_loss(x, y),
+    "(nn:huber x y :delta 0.7)": lambda x, y, ids: F.huber_loss(x, y, delta=0.7),
+    "(nn:smooth-l1 x y :beta 0.5)": lambda x, y, ids: F.smooth_l1_loss(x, y, beta=0.5),
+    "(nn:binary-cross-entropy-with-logits x (sigmoid y))": lambda x, y, ids: (
+        F.binary_cross_entropy_with_logits(x, torch.sigmoid(y))
+    ),
+    "(nn:kl-divergence (log-softmax x) (softmax y))": lambda x, y, ids: F.kl_div(
+        F.log_softmax(x, -1), F.softmax(y, -1), reduction="batchmean"
+    ),
+    "(nn:cross-entropy x (softmax y) :label-smoothing 0.1)": lambda x, y, ids: F.cross_entropy(
+        x, F.softmax(y, -1), label_smoothing=0.1
+    ),
+    "(nn:cross-entropy x ids :ignore-index -1 :label-smoothing 0.2)": lambda x, y, ids: (
+        F.cross_entropy(x, ids, ignore_index=-1, label_smoothing=0.2)
+    ),
+}
+
+
+@pytest.mark.parametrize("form", LOSSES)
+def test_losses(form: str) -> None:
+    session = Session()
+    text = f'(require "sexpgpu/nn" :as nn)\n(defun f (x y ids) (values {form}))'
+    function = session.function(session.load(Source("a.sx", text), "a"), "f")
+    assert function is not None
+    arrays = {"x": draw(5, 3).astype("f"), "y": draw(5, 3).astype("f"), "ids": LABELS}
+    types = {"x": ("f32", (5, 3)), "y": ("f32", (5, 3)), "ids": ("i32", (5,))}
+    made = {name: TensorType(shape, dtype) for name, (dtype, shape) in types.items()}
+    graph = session.run(lambda: trace_function("g", function, made, trace=Trace("g")))
+    loss = next(iter(graph.outputs))
+    whole = differentiate(graph, loss, {"dx": "x"})
+    got = evaluate(Plan(whole), arrays)
+    x, y = [torch.tensor(arrays[name], requires_grad=True) for name in ("x", "y")]
+    want = LOSSES[form](x, y, torch.tensor(LABELS.astype(np.int64)))
+    want.backward()
+    np.testing.assert_allclose(got[loss], want.detach().numpy(), rtol=1e-5)
+    np.testing.assert_allclose(got["dx"], x.grad.numpy(), rtol=1e-4, atol=1e-6)
