@@ -106,6 +106,10 @@ def line_of(record: Mapping[str, Any]) -> str | None:
         return f"resumed at step {step}"
     if kind == "signal":
         return f"step {step}  {record['signal']} received"
+    if kind == "diagnostic":
+        told = [f"{n} {_number(v)}" for n, v in record["values"].items() if isinstance(v, float)]
+        more = f"  and {len(told) - 6} more" if len(told) > 6 else ""
+        return f"step {step}  " + "  ".join(told[:6]) + more
     if kind == "annotation":
         return f"step {step}  {record['text']}"
     if kind == "warning":

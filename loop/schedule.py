@@ -27,6 +27,8 @@ class Schedule:
         self._passes = passes
         self._every = document.run.checkpoint.every
         self._together = together
+        taken = document.run.diagnostics
+        self._watched = None if taken is None else taken.every
 
     def due_passes(self, step: int) -> list[Pass]:
         """The passes that run after that many steps, in the order they are declared."""
@@ -38,11 +40,17 @@ class Schedule:
             return True
         return bool(self._every) and step > 0 and step % self._every == 0
 
+    def watches(self, step: int) -> bool:
+        """Whether diagnostics are taken of the step after so many."""
+        return self._watched is not None and (step + 1) % self._watched == 0
+
     def dispatch(self, step: int) -> int:
         """How many steps the dispatch that begins at `step` runs: all of an aligned group of
         `together` when nothing happens within it, else 1. The first group runs one by one, so
         that the first numbers come early."""
         k = self._together
+        if any(self.watches(s) for s in range(step, step + k)):
+            return 1
         if k == 1 or step % k or step == 0 or step + k > self.steps:
             return 1
         inner = range(step + 1, step + k)

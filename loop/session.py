@@ -31,6 +31,7 @@ from sexpgpu.loop.statistics import wanted as wanted_statistics
 from sexpgpu.loop.step import Step, StepState
 from sexpgpu.loop.targets.fan import Fan
 from sexpgpu.loop.train import COMPLETE, NonFiniteError, Parts, Trainer
+from sexpgpu.loop.watching import Watching
 from sexpgpu.loop.weights import initialized
 from sexpgpu.lowering.backend import Backend, open_backend
 from sexpgpu.lowering.interp.dtypes import NUMPY
@@ -228,6 +229,9 @@ class Session:
         document = self.document
         stage = document.loader(document.run.train).stages[0]
         step = Step(document, stage.name, stage.microbatches or document.run.microbatches)
+        watching = None
+        if document.run.diagnostics is not None:
+            watching = Watching(document, stage.name, step.microbatches)
         passes = {e.name: e for e in document.evaluations}
         for name in document.run.evaluations:
             self._passes.append(Pass(document, passes[name], backend))
@@ -243,6 +247,7 @@ class Session:
             document=document,
             backend=backend,
             step=step,
+            watching=None if watching is None or watching.is_empty else watching,
             batches=batches,
             passes=self._passes,
             schedule=Schedule(document, self._passes, steps, together),

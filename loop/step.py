@@ -15,12 +15,12 @@ State of a run, a tree of arrays:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from sexpgpu.ir.document import LOSS_SCALE, Document, Update
+from sexpgpu.ir.document import LOSS_SCALE, Document, Metric, Update
 from sexpgpu.ir.graph import Graph
 from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.loop.guarded import APPLIED, guarded
@@ -59,14 +59,8 @@ class Step:
         self.clip = document.graphs["clip"]
         self.unscale = unscaling(self.clip) if is_scaled(self.train) else None
         self.terms = document.terms[f"train/{stage}"]
-        self.reductions = {
-            metric.name: metric.reduce for metric in document.metrics.get(f"train/{stage}", [])
-        }
-        self._extremes = {n: r for n, r in self.reductions.items() if r not in _FOLDED}
-        if microbatches > 1 and self._extremes:
-            types = {n: self.train.outputs[f"metric/{n}/value"].type for n in self._extremes}
-            self._extremes_graph = extremes_graph(self._extremes, types)
-            self._extremes_start = extremes_start(self._extremes, types)
+        self.reductions: dict[str, str] = {}
+        self._know_reductions(document.metrics.get(f"train/{stage}", []))
         self._finite = document.run.finite
         self._update_graphs = {
             update.graph: guarded(document.graphs[update.graph])
@@ -83,14 +77,8 @@ class Step:
     def __call__(
         self, engine: Engine, state: StepState, feed: Mapping[str, Any], constants: Arrays
     ) -> tuple[StepState, Array]:
-        shared = {**constants, **_under("param", state["param"]), "rng/key": feed["key"]}
-        shared |= self._context(engine, state, feed)
-        if self.unscale is not None:
-            shared[LOSS_SCALE] = state["scale"]["value"]
-        sums, buffers, extremes = self._gradients(engine, state, feed, shared)
+        shared, sums, buffers, extremes = self._measured(engine, state, feed, constants)
         loss = self._loss(engine, sums)
-        if self.unscale is not None:
-            sums |= engine.call(self.unscale, {**sums, LOSS_SCALE: state["scale"]["value"]})
         clipped = engine.call(
             self.clip, {name: g for name, g in sums.items() if name.startswith("grad/")}
         )
@@ -132,6 +120,28 @@ class Step:
     def flops(self) -> int:
         """Floating point operations of a step's training graph, all microbatches together."""
         return graph_cost(self.train)[0] * self.microbatches
+
+    def _know_reductions(self, metrics: Iterable[Metric]) -> None:
+        """How further metrics of the training graph add up over microbatches."""
+        self.reductions |= {metric.name: metric.reduce for metric in metrics}
+        self._extremes = {n: r for n, r in self.reductions.items() if r not in _FOLDED}
+        if self.microbatches > 1 and self._extremes:
+            types = {n: self.train.outputs[f"metric/{n}/value"].type for n in self._extremes}
+            self._extremes_graph = extremes_graph(self._extremes, types)
+            self._extremes_start = extremes_start(self._extremes, types)
+
+    def _measured(
+        self, engine: Engine, state: StepState, feed: Mapping[str, Any], constants: Arrays
+    ) -> tuple[Arrays, Arrays, Arrays, Arrays]:
+        """The inputs that all graphs share, and `_gradients`, with the loss's scale taken out."""
+        shared = {**constants, **_under("param", state["param"]), "rng/key": feed["key"]}
+        shared |= self._context(engine, state, feed)
+        if self.unscale is not None:
+            shared[LOSS_SCALE] = state["scale"]["value"]
+        sums, buffers, extremes = self._gradients(engine, state, feed, shared)
+        if self.unscale is not None:
+            sums |= engine.call(self.unscale, {**sums, LOSS_SCALE: state["scale"]["value"]})
+        return shared, sums, buffers, extremes
 
     # -- gradients --------------------------------------------------------------------------
 
@@ -245,6 +255,7 @@ class Step:
                 inputs = given | self._own(engine, path, state, clipped)
                 inputs[APPLIED] = due
                 out = engine.call(self._update_graphs[update.graph], inputs)
+                self._update_seen(engine, path, inputs)
                 params[path] = out["p"]
                 if update.states:
                     states[path] = {s.name: out[f"state/{s.name}"] for s in update.states}
@@ -254,6 +265,9 @@ class Step:
                     if name.startswith("metric/")
                 }
         return {"param": params, "state": states, "group": counts}
+
+    def _update_seen(self, engine: Engine, path: str, inputs: Arrays) -> None:
+        """What else is to be taken of an update: nothing here (see `watching.py`)."""
 
     def _own(self, engine: Engine, path: str, state: StepState, clipped: Arrays) -> Arrays:
         """The inputs of an update that are the parameter's own."""

@@ -35,6 +35,7 @@ from sexpgpu.loop.schedule import Schedule
 from sexpgpu.loop.signals import Requests, interruptible
 from sexpgpu.loop.status import Status
 from sexpgpu.loop.step import Step, StepState, context_types
+from sexpgpu.loop.watching import Watching
 from sexpgpu.lowering.backend import Backend, Compiled
 
 COMPLETE = ("finished", "stopped early")
@@ -56,6 +57,7 @@ class Parts(NamedTuple):
     document: Document
     backend: Backend
     step: Step
+    watching: Watching | None  # where diagnostics were selected
     batches: TrainingBatches
     passes: list[Pass]
     schedule: Schedule
@@ -90,11 +92,14 @@ class Trainer:
             parts.batches,
             parts.schedule.steps,
             parts.document.run.seed,
-            context_types(parts.document, parts.step.train),
+            context_types(parts.document, parts.step.train)
+            | (context_types(parts.document, parts.watching.train) if parts.watching else {}),
         )
         self.averages = Averages(parts.document, parts.backend)
         self._compiled: dict[int, Compiled] = {}
         self._unread: deque[tuple[int, int, Any]] = deque()
+        self._watch_compiled: Compiled | None = None
+        self._watched: dict[int, Any] = {}  # step -> its diagnostics, not yet read
         self._saved_at: int | None = None
         self._fresh = True  # nothing has been done at this step yet
         self._first = self.step
@@ -171,9 +176,31 @@ class Trainer:
             if compiled is None:
                 self.abandoned = True
                 return False
+        watching = self.parts.watching
+        if watching is not None and self.parts.schedule.watches(feed.step):
+            if not self._watch(watching, feed):
+                self.abandoned = True
+                return False
         self.state, report = compiled(self.state, feed.tree, self.constants)
         self._unread.append((feed.step, feed.k, report))
         self.step += feed.k
+        return True
+
+    def _watch(self, watching: Watching, feed: Feed) -> bool:
+        """Start the diagnostics of a step; false when asked to stop while they are compiled."""
+        trees = (self.state, feed.tree, self.constants)
+        if self._watch_compiled is None:
+            began = time.perf_counter()
+            self.parts.status.update(state="compiling")
+            self._watch_compiled = interruptible(
+                lambda: self.parts.backend.compile(watching.take, trees, donate=()),
+                self.parts.requests,
+            )
+            if self._watch_compiled is None:
+                return False
+            self.parts.recorder.clock.add("compile", time.perf_counter() - began)
+            self.parts.status.update(state="running")
+        self._watched[feed.step] = self._watch_compiled(*trees)
         return True
 
     def _compile(self, feed: Feed) -> Compiled | None:
@@ -227,6 +254,9 @@ class Trainer:
         first, k, report = self._unread.popleft()
         host = parts.backend.get(report)
         vectors = host["packed"].reshape(k, -1)
+        if first in self._watched and parts.watching is not None:
+            told = parts.watching.told(parts.backend.get(self._watched.pop(first)))
+            parts.events.append("diagnostic", first + 1, values=told)
         for i in range(k):
             values = parts.step.layout.unpack(vectors[i])
             finite = parts.recorder.add(values)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sexpgpu.compiler import Compiled, compile_source, lisp_value, read_source
 from sexpgpu.diagnostics import render
 from sexpgpu.diagnostics.model import Diagnostic, SxError
-from sexpgpu.ir.document import Document
+from sexpgpu.ir.document import Diagnostics, Document
 from sexpgpu.lisp.printer import prin1_text
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.values import CL, PRELUDE, TENSOR, Module
@@ -293,8 +293,10 @@ def compile(
     *,
     variants: Sequence[str] = (),
     knobs: Mapping[str, Any] | None = None,
+    diagnostics: Sequence[str] = (),
 ) -> Experiment:
     """Compile a run file. `knobs` are Python values; a text that begins with a colon is a keyword.
+    `diagnostics`: globs of those to take at each step.
 
     Raises CompileError with every diagnostic."""
     name = os.fspath(path)
@@ -303,7 +305,13 @@ def compile(
     def work() -> Experiment:
         base = os.path.dirname(os.path.abspath(name))
         return Experiment(
-            compile_source(read_source(name), base, variants=variants, settings=settings)
+            compile_source(
+                read_source(name),
+                base,
+                variants=variants,
+                settings=settings,
+                diagnostics=_watched(diagnostics),
+            )
         )
 
     return _compiling(work)
@@ -316,13 +324,18 @@ def compile_text(
     base: str | None = None,
     variants: Sequence[str] = (),
     knobs: Mapping[str, Any] | None = None,
+    diagnostics: Sequence[str] = (),
 ) -> Experiment:
     """Compile a text as a run file; relative data paths start from `base`."""
     settings = [(k, lisp_value(v)) for k, v in (knobs or {}).items()]
     return _compiling(
         lambda: Experiment(
             compile_source(
-                Source(name, text), base or os.getcwd(), variants=variants, settings=settings
+                Source(name, text),
+                base or os.getcwd(),
+                variants=variants,
+                settings=settings,
+                diagnostics=_watched(diagnostics),
             )
         )
     )
@@ -410,6 +423,10 @@ def _python(value: Any) -> Any:
     if is_literal(value) and not is_keyword(value):
         return plain(value)
     return prin1_text(value)
+
+
+def _watched(globs: Sequence[str]) -> Diagnostics | None:
+    return Diagnostics(select=list(globs), every=1) if globs else None
 
 
 def _events(directory: str | None) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from sexpgpu.diagnostics.model import Code, Diagnostic, SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms import knobs
 from sexpgpu.forms.experiment import Experiment, declaring
-from sexpgpu.ir.document import Document
+from sexpgpu.ir.document import Diagnostics, Document
 from sexpgpu.lisp import world
 from sexpgpu.lisp.deep import alone
 from sexpgpu.lisp.session import Session
@@ -192,13 +192,14 @@ def compile_source(
     settings: Sequence[tuple[str, Any]] = (),
     limits: Limits | None = None,
     predict: str = "predict",
+    diagnostics: Diagnostics | None = None,
 ) -> Compiled:
     """Compile a text. `base` is the folder that relative data paths start from; `settings` are
-    (knob, Lisp value); `predict` names the function that predicts. Raises SxError only for a
-    selection that cannot be applied; everything else that is wrong is in `.diagnostics`. One
-    thread compiles at a time."""
+    (knob, Lisp value); `predict` names the function that predicts; `diagnostics` are selected in
+    place of defrun's. Raises SxError only for a selection that cannot be applied; everything else
+    that is wrong is in `.diagnostics`. One thread compiles at a time."""
     with alone():
-        return _compile_alone(source, base, variants, settings, limits, predict)
+        return _compile_alone(source, base, variants, settings, limits, predict, diagnostics)
 
 
 def _compile_alone(
@@ -208,6 +209,7 @@ def _compile_alone(
     settings: Sequence[tuple[str, Any]],
     limits: Limits | None,
     predict: str,
+    diagnostics: Diagnostics | None,
 ) -> Compiled:
     declared, problems = declarations(source)
     if problems:
@@ -220,7 +222,7 @@ def _compile_alone(
         seed=selection.overrides.get("seed", 0),
     )
     compiled = Compiled(source, selection, session)
-    experiment = Experiment(base, selection, session)
+    experiment = Experiment(base, selection, session, diagnostics)
     with declaring(experiment), _without_collection():
         session.run(lambda: _compile_and_listen(compiled, experiment, predict))
     compiled.diagnostics = _unique([*problems, *compiled.diagnostics, *declared.unused])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sexpgpu.ir.document import is_diagnostic
 from sexpgpu.ir.graph import Graph
 from sexpgpu.ir.structure import structure
 
@@ -29,7 +30,9 @@ class GraphStore:
         key = (prefix, structure(graph))
         name = self._names.get(key)
         if name is None:
-            name = f"{prefix}/{sum(1 for n in self.graphs if n.startswith(prefix + '/'))}"
+            # those for diagnostics do not count: nothing may depend on what is watched
+            others = [n for n in self.graphs if n.startswith(f"{prefix}/") and not is_diagnostic(n)]
+            name = f"{prefix}/{len(others)}"
             self._names[key] = name
             self.graphs[name] = Graph(name, graph.inputs, graph.nodes, graph.outputs)
         return name

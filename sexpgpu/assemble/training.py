@@ -11,6 +11,7 @@ from sexpgpu.assemble.doubts import loss_doubts
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.mixing import mixing_warnings
 from sexpgpu.assemble.reporting import report_metrics
+from sexpgpu.assemble.watching import Watched
 from sexpgpu.diagnostics.codes import tensor as tensor_codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.forms.models import Model, Parameter
@@ -54,6 +55,7 @@ def trace_training(
     trained: list[Parameter],
     precision: str,
     store: GraphStore,
+    watched: Watched,
 ) -> Training:
     """Trace one microbatch of a stage, differentiate it, and apply the precision policy.
 
@@ -103,8 +105,10 @@ def trace_training(
                 {f"loss/{name}/weight": weight for name, (_, weight) in terms.items()},
             )
         )
+    graph = optimized(trace.finish(outputs), precision)
+    watched.add(trace, graph.name, precision)
     return Training(
-        optimized(trace.finish(outputs), precision),
+        graph,
         weights,
         list(terms),
         metrics,

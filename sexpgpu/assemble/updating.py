@@ -10,6 +10,7 @@ from sexpgpu.assemble.doubts import rate_doubts
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.initial import Initializers
 from sexpgpu.assemble.reporting import report_metrics
+from sexpgpu.assemble.watching import Watched
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.diagnostics.suggest import did_you_mean
@@ -166,10 +167,11 @@ class Updates:
     """Traces the update of every parameter; parameters that differ in nothing the body asked
     about share one graph."""
 
-    __slots__ = ("_made", "_sums", "inits", "metrics", "store", "updates")
+    __slots__ = ("_made", "_sums", "inits", "metrics", "store", "updates", "watched")
 
-    def __init__(self, store: GraphStore, inits: Initializers) -> None:
+    def __init__(self, store: GraphStore, inits: Initializers, watched: Watched) -> None:
         self.store = store
+        self.watched = watched
         self.inits = inits
         self.updates: dict[str, Update] = {}
         self.metrics: dict[str, list[Metric]] = {}
@@ -185,6 +187,7 @@ class Updates:
             if general:
                 self._made[key] = made
         self.updates[path] = made
+        self.watched.offer_update(made.graph, path)
         first, sums = self._sums.setdefault(group, (path, len(made.sums)))
         if sums != len(made.sums):
             labels, notes = located(optimizer.origin)
@@ -209,6 +212,7 @@ class Updates:
         metrics = report_metrics(trace, self.store, outputs)
         graph = self.store.shared("update", closed(trace.finish(outputs)))
         self.metrics[graph] = metrics
+        self.watched.add_update(trace, graph)
         sums = [
             self.store.shared("sum", closed(trace.finish({"part": part}))) for part in body.sums
         ]

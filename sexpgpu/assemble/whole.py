@@ -10,6 +10,7 @@ from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.initial import Initializers
 from sexpgpu.assemble.training import Training, trace_training
 from sexpgpu.assemble.updating import Assignment, Updates, clip_graph, hyper_graph
+from sexpgpu.assemble.watching import Watched, of_the_loop
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, SxError, located
 from sexpgpu.diagnostics.suggest import did_you_mean
@@ -29,7 +30,9 @@ Result = TypeVar("Result")
 class Assembly:
     """A document under construction, what was found wrong, and the parts that explain shows."""
 
-    __slots__ = ("assignment", "diagnostics", "document", "experiment", "function", "tree")
+    __slots__ = (
+        "assignment", "diagnostics", "document", "experiment", "function", "offered", "tree",
+    )  # fmt: skip
 
     def __init__(self, experiment: Experiment, function: Callable[[str], Function | None]) -> None:
         self.experiment = experiment
@@ -38,6 +41,7 @@ class Assembly:
         self.document: ir.Document | None = None
         self.tree: Tree | None = None
         self.assignment: Assignment | None = None
+        self.offered: list[str] = []  # names of diagnostics
 
     @property
     def failed(self) -> bool:
@@ -120,6 +124,7 @@ class Assembly:
         tree = self.tree = Tree(run.model)
         store = GraphStore()
         inits = Initializers(store)
+        watched = Watched(run.run.diagnostics, store)
         assignment = self.attempt(lambda: Assignment(run.optimizer, tree))
         if assignment is None:
             return
@@ -131,7 +136,7 @@ class Assembly:
         training = self.attempt(
             lambda: trace_training(
                 stage, run.run.microbatches, prepare, objective, run.model, trained,
-                run.run.precision, store,
+                run.run.precision, store, watched,
             )
         )  # fmt: skip
         metrics: dict[str, list[ir.Metric]] = {}
@@ -157,7 +162,12 @@ class Assembly:
             )
             if graph is not None:
                 store.add(graph)
-        updates = self._updates(tree, assignment, store, inits)
+        updates = self._updates(tree, assignment, store, inits, watched)
+        states = [(path, s.name) for path, u in updates.updates.items() for s in u.states]
+        watched.offered += of_the_loop(tree.parameters, assignment.members, states)
+        self.offered = watched.offered
+        if not self.failed:
+            self.diagnostics.extend(watched.warnings(run.places.get("diagnostics") or run.span))
         store.add(self._clip_graph(trained, run.run.clip_norm, assignment))
         self._warn_unused(run)
         if self.failed:
@@ -174,7 +184,11 @@ class Assembly:
             updates=updates.updates,
             graphs=store.graphs,
             evaluations=evaluations,
-            metrics={**metrics, **{k: v for k, v in updates.metrics.items() if v}},
+            metrics={
+                **metrics,
+                **{k: v for k, v in updates.metrics.items() if v},
+                **watched.metrics,
+            },
             terms=terms,
             counters=training.counters if training is not None else [],
         )
@@ -215,9 +229,14 @@ class Assembly:
         return made
 
     def _updates(
-        self, tree: Tree, assignment: Assignment, store: GraphStore, inits: Initializers
+        self,
+        tree: Tree,
+        assignment: Assignment,
+        store: GraphStore,
+        inits: Initializers,
+        watched: Watched,
     ) -> Updates:
-        updates = Updates(store, inits)
+        updates = Updates(store, inits, watched)
         for group in assignment.groups:
             optimizer = assignment.optimizers.get(group.name)
             if optimizer is not None and group.hyper is not None:

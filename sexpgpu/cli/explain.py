@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     help="Report on the lowered training graph in place of the rest; needs no such device.",
 )
 @click.option("--html", "page", metavar="OUT", help="Write one self-contained page.")
+@click.option("--diagnostics", is_flag=True, help="The diagnostics that a run may select.")
 @limit_flag
 def command(
     file: str,
@@ -37,6 +38,7 @@ def command(
     casts: bool,
     platform: str | None,
     page: str | None,
+    diagnostics: bool,
     limits: dict[str, str],
 ) -> int:
     """What the compiler made of FILE: parameters, groups, schedules, loaders, memory, random draws,
@@ -51,6 +53,8 @@ def command(
     if is_code(file) and not os.path.exists(file):
         explain_code(file, as_json)
         return 0
+    if diagnostics:
+        return _diagnostics(file, variants, knobs, limits, as_json)
     from sexpgpu.cli.inputs import document_input
     from sexpgpu.explain.summary import summary
     from sexpgpu.explain.text import explain_text
@@ -77,6 +81,26 @@ def command(
         output.json_result(data)
     elif page is None:
         output.result(explain_text(data, by_line, casts))
+    return 0
+
+
+def _diagnostics(
+    file: str,
+    variants: tuple[str, ...],
+    knobs: dict[str, str],
+    limits: dict[str, str],
+    as_json: bool,
+) -> int:
+    """The names of what FILE offers, for `run --diagnostics`."""
+    from sexpgpu.cli.inputs import compile_input
+
+    compiled = compile_input(file, variants, knobs, limits)
+    compiled.checked()
+    names = compiled.assembly.offered if compiled.assembly is not None else []
+    if as_json:
+        output.json_result({"diagnostics": names})
+    else:
+        output.result("\n".join(names))
     return 0
 
 

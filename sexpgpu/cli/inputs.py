@@ -20,7 +20,7 @@ from sexpgpu.source import Source
 if TYPE_CHECKING:
     from sexpgpu.diagnostics.model import Diagnostic
     from sexpgpu.forms.knobs import Declarations
-    from sexpgpu.ir.document import Document
+    from sexpgpu.ir.document import Diagnostics, Document
 
 
 def source_of(file: str) -> tuple[Source, str]:
@@ -87,6 +87,7 @@ def _compile(
     knobs: Mapping[str, str],
     limits: Mapping[str, str],
     predict: str = "predict",
+    diagnostics: Diagnostics | None = None,
 ) -> Compiled:
     settings = [(name, read_value(name, text)) for name, text in knobs.items()]
     compiled = compile_source(
@@ -96,6 +97,7 @@ def _compile(
         settings=settings,
         limits=limits_of(limits),
         predict=predict,
+        diagnostics=diagnostics,
     )
     if compiled.output:
         say(compiled.output.rstrip("\n"))
@@ -108,17 +110,18 @@ def document_input(
     knobs: Mapping[str, str] | None = None,
     limits: Mapping[str, str] | None = None,
     predict: str = "predict",
+    diagnostics: Diagnostics | None = None,
 ) -> tuple[Document, list[Diagnostic]]:
     """The document of FILE, a run file or an IR document (`sexpgpu ir --json` writes one), and
     the warnings about it. `predict` names the function that predicts. Raises SxError with every
     diagnostic when there are errors."""
     source, base = source_of(file)
     if not is_document(source):
-        compiled = _compile(source, base, variants, knobs or {}, limits or {}, predict)
+        compiled = _compile(source, base, variants, knobs or {}, limits or {}, predict, diagnostics)
         return compiled.checked(), compiled.diagnostics
     if predict != "predict":
         raise click.UsageError(f"{file} is an IR document: it predicts by one function, traced")
-    if variants or knobs:
+    if variants or knobs or diagnostics is not None:
         raise click.UsageError(f"{file} is an IR document: its selection is made already")
     from sexpgpu.ir.document_json import read_document
     from sexpgpu.ops import infer

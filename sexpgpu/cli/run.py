@@ -109,6 +109,18 @@ def seconds_of(
     help="On CUDA, allow kernels whose results differ from run to run.",
 )
 @click.option(
+    "--diagnostics",
+    multiple=True,
+    metavar="GLOB",
+    help="Take these diagnostics: 'act/**'. Repeatable. `explain FILE --diagnostics` lists them.",
+)
+@click.option(
+    "--diagnostics-every",
+    type=click.IntRange(1),
+    metavar="N",
+    help="At each N-th step (default: each that is reported).",
+)
+@click.option(
     "--log",
     multiple=True,
     metavar="TARGET",
@@ -144,6 +156,8 @@ def command(
     allow_change: bool,
     time_limit: float | None,
     fast_nondeterministic: bool,
+    diagnostics: tuple[str, ...],
+    diagnostics_every: int | None,
     log: tuple[str, ...],
     peak_flops: float | None,
     as_json: bool,
@@ -163,10 +177,17 @@ def command(
             sys.stdout.flush()
             os.execve(sys.executable, sys.orig_argv, again)
     from sexpgpu.cli.inputs import document_input
-    from sexpgpu.ir.document import InitFrom, Rename
+    from sexpgpu.ir.document import Diagnostics, InitFrom, Rename
     from sexpgpu.ir.document_json import document_hash, document_text
 
-    document, warnings = document_input(file, variants, knobs, limits)
+    chosen = None
+    if diagnostics:
+        chosen = Diagnostics(select=list(diagnostics), every=diagnostics_every or 1)
+    elif diagnostics_every is not None:
+        raise click.UsageError("--diagnostics-every goes with --diagnostics")
+    document, warnings = document_input(file, variants, knobs, limits, diagnostics=chosen)
+    if chosen is not None and diagnostics_every is None and document.run.diagnostics is not None:
+        document.run.diagnostics.every = document.run.log_every
     output.show(warnings)
     if init_from is not None:
         document.run.init_from = InitFrom(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sexpgpu.forms.knobs import Selection
     from sexpgpu.forms.loaders import LoaderForm
     from sexpgpu.forms.runs import RunForm
+    from sexpgpu.ir.document import Diagnostics
     from sexpgpu.lisp.session import Session
     from sexpgpu.source import Span
 
@@ -23,11 +24,19 @@ class Experiment:
     `begun` are the (kind, name) whose form was met, whether or not it could be evaluated."""
 
     __slots__ = (
-        "base", "begun", "evaluations", "loaders", "places", "run", "selection", "session",
+        "base", "begun", "diagnostics", "evaluations", "loaders", "places", "run", "selection",
+        "session",
     )  # fmt: skip
 
-    def __init__(self, base: str, selection: Selection, session: Session) -> None:
+    def __init__(
+        self,
+        base: str,
+        selection: Selection,
+        session: Session,
+        diagnostics: Diagnostics | None = None,
+    ) -> None:
         self.base = base
+        self.diagnostics = diagnostics  # selected from outside, in place of defrun's
         self.selection = selection
         self.session = session
         self.loaders: dict[str, LoaderForm] = {}

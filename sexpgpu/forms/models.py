@@ -13,6 +13,7 @@ from sexpgpu.lisp.calls import as_function, call_values, values_list, values_of
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.values import NIL, TENSOR, Foreign, Function, String, lisp_list
+from sexpgpu.ops.reducers import ACTIVATION
 from sexpgpu.source import Origin
 from sexpgpu.trace.context import TRACES, Trace
 from sexpgpu.trace.errors import check_noted_once, outside
@@ -168,7 +169,11 @@ class Model(Foreign):
         trace = TRACES[-1]
         trace.enter_model(self.kind if self.path is None else self.path)
         try:
-            return self.forward.call(*arguments)
+            result = self.forward.call(*arguments)
+            output = result if isinstance(result, Tensor) else None
+            if output is not None and output.trace is trace and self.path:
+                trace.watch(f"act/{self.path}", output.value, ACTIVATION)
+            return result
         finally:
             trace.leave_model()
 

@@ -205,7 +205,7 @@ def _declare(name: str, place: Any, given: list[str], places: dict[str, Any], *v
         steps_per_dispatch=per_dispatch,
         init_from=_init_from(read),
         stop=_stop(read),
-        diagnostics=_diagnostics(read),
+        diagnostics=experiment.diagnostics or _diagnostics(read),
     )
     experiment.run = RunForm(run, model, optimizer, _evaluations(read), places, place)
     return NIL

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 def glob_matches(pattern: str, path: str) -> bool:
     """Whether a path glob matches: `*` within one segment, `**` any number of segments."""
@@ -29,3 +31,12 @@ def _one(pattern: str, text: str) -> bool:
             return False
         at = found + len(part)
     return True
+
+
+def is_selected(name: str, select: Iterable[str]) -> bool:
+    """Whether a glob matches the name of a diagnostic, or what it is a reduction of. Histograms
+    have to be asked for: their last segment is written out."""
+    whole, _, last = name.rpartition("/")
+    if last == "histogram":
+        return any(glob_matches(g, name) for g in select if g.endswith("histogram"))
+    return any(glob_matches(g, name) or (whole and glob_matches(g, whole)) for g in select)

@@ -121,6 +121,7 @@ class Trace:
         "emit",
         "examples_in_turn",
         "frames",
+        "late",
         "metrics",
         "name",
         "node_limit",
@@ -131,6 +132,8 @@ class Trace:
         "stage",
         "terms",
         "training",
+        "watched",
+        "watched_at",
         "written",
     )
 
@@ -164,6 +167,10 @@ class Trace:
         self.written: dict[str, Origin] = {}
         self.context_used: set[str] = set()
         self.draws: list[Draw] = []
+        # diagnostics: name -> the tensor and its reducers ("" for the scalar itself), and its place
+        self.watched: dict[str, tuple[Value, tuple[str, ...]]] = {}
+        self.watched_at: dict[str, Origin] = {}
+        self.late: set[str] = set()  # inputs that only diagnostics have read so far
         self.bindings: Mapping[Any, Callable[[Trace], Tensor]] = {}
         self.sources: dict[Any, Tensor] = {}  # a parameter or other TensorSource -> its tensor here
         self.node_limit = MAX_NODES
@@ -198,7 +205,12 @@ class Trace:
     def input(self, name: str, type: TensorType) -> Value:
         """The graph input of that name, made at its first use."""
         found = self.builder.inputs.get(name)
-        return self.builder.input(name, type) if found is None else found
+        if found is None:
+            return self.builder.input(name, type)
+        if name in self.late:  # its place among the inputs is where it would be without them
+            self.late.discard(name)
+            self.builder.inputs[name] = self.builder.inputs.pop(name)
+        return found
 
     @property
     def root(self) -> Trace:
@@ -275,6 +287,33 @@ class Trace:
         ordinal = frame.draws.get(given, 0)
         frame.draws[given] = ordinal + 1
         return f"{frame.chain}{given}#{ordinal}"
+
+    @contextmanager
+    def aside(self, name: str) -> Generator[None]:
+        """What is traced meanwhile is for a diagnostic: the rest of the graph comes out as if it
+        had not been: no constant, input or draw of it is shared with what follows."""
+        frame = self.frames[-1]
+        constants, sources = dict(self.constants), dict(self.sources)
+        inputs, origin = set(self.builder.inputs), self.builder.origin
+        draws = len(self.draws)
+        self.frames.append(Frame(frame.path, f"{frame.chain}diagnostic {name}>"))
+        try:
+            yield
+        finally:
+            self.frames.pop()
+            self.constants, self.sources = constants, sources
+            self.late |= set(self.builder.inputs) - inputs
+            self.builder.origin = origin
+            del self.draws[draws:]
+
+    def watch(self, name: str, value: Value, reducers: tuple[str, ...]) -> None:
+        """Note a diagnostic; the second of one name gets a number."""
+        number, full = 1, name
+        while full in self.watched:
+            full = f"{name}@{number}"
+            number += 1
+        self.watched[full] = (value, reducers)
+        self.watched_at[full] = self.builder.origin
 
     # ------------------------------------------------------------------ numerics
 

@@ -18,6 +18,7 @@ from sexpgpu.diagnostics.model import Note, SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.ir.graph import Value
 from sexpgpu.ir.types import FLOATS, INTEGERS, ITEMSIZE, TensorType
+from sexpgpu.lisp.calls import call as call_function
 from sexpgpu.lisp.hostforms import call_host, form_arguments, host_macro
 from sexpgpu.lisp.hostforms import symbol as cl
 from sexpgpu.lisp.registry import builtin
@@ -35,6 +36,7 @@ from sexpgpu.lisp.values import (
     keyword,
     lisp_list,
 )
+from sexpgpu.ops.reducers import REDUCERS
 from sexpgpu.reader.printer import brief
 from sexpgpu.source import Origin
 from sexpgpu.trace.arguments import is_number, items_of
@@ -298,6 +300,68 @@ def record_term(name: Any, values: Any, *pairs: Any) -> Any:
     weight = _weight(trace, "loss-term", listed, _keys(pairs))
     trace.terms[full] = Term(full, mean, weight, origin)
     return NIL
+
+
+# ---------------------------------------------------------------------------- diagnostics
+
+
+@host_macro("diagnostic", "(name value &key reduce)", layer=TENSOR)
+def diagnostic(at: Any, context: Any) -> Any:
+    """(diagnostic :name tensor &key reduce) is a number to look at, taken only in runs that select
+    it (`--diagnostics`, `defrun :diagnostics`); else it costs nothing. Gives nil. :reduce is one of
+    :mean :rms :max :min :absmax :l2 :zeros :nonfinite :histogram, or a list of them; a scalar is
+    told as it is, other tensors by :mean :rms :absmax unless said. Named as metrics are."""
+    arguments = form_arguments(at)
+    if len(arguments) not in (2, 4):
+        raise context.error(
+            E_METRIC_002,
+            "diagnostic: a name and a tensor are wanted",
+            fix="write (diagnostic :name tensor), or (diagnostic :name tensor :reduce :rms)",
+        )
+    if len(arguments) == 4 and not (
+        isinstance(arguments[2], Symbol) and arguments[2].module is KEYWORD
+        and arguments[2].name == "reduce"
+    ):  # fmt: skip
+        raise context.error(
+            E_METRIC_002,
+            f"diagnostic has no keyword {brief(arguments[2])}",
+            fix="its keyword is :reduce",
+        )
+    value = lisp_list([cl("lambda"), NIL, arguments[1]])
+    return call_host(record_diagnostic, arguments[0], value, *arguments[3:])
+
+
+def record_diagnostic(name: Any, make: Function, reduce: Any = NIL) -> Any:
+    """Note a diagnostic on the trace (see `diagnostic`)."""
+    if not TRACES:
+        raise outside("diagnostic")
+    trace = TRACES[-1]
+    given = _name(name)
+    if not given or name is T:
+        raise failure(E_METRIC_002, f"diagnostic: the name is {brief(name)}, wanted a keyword")
+    wanted = items_of("diagnostic", ":reduce", reduce) if _is_list(reduce) else [reduce]
+    reducers = tuple([_name(item) or "" for item in wanted])
+    for reducer, item in zip(reducers, wanted, strict=True):
+        if reducer not in REDUCERS:
+            choices = [f":{r}" for r in REDUCERS]
+            raise failure(
+                E_METRIC_002,
+                f"diagnostic: :reduce is {brief(item)}, wanted one of {' '.join(choices)}",
+                fix=did_you_mean(f":{reducer}", choices),
+            )
+    path = f"{trace.path}/" if trace.path else ""
+    with trace.aside(given):
+        made = call_function(make)
+        trace.locate()
+        value = _f32(trace, "diagnostic", "value", made, False)
+        if not reducers:
+            reducers = ("",) if value.type.shape == () else ("mean", "rms", "absmax")
+        trace.watch(f"{path}{given}", value, reducers)
+    return NIL
+
+
+def _is_list(value: Any) -> bool:
+    return value is NIL or isinstance(value, Cons)
 
 
 # ---------------------------------------------------------------------------- counters

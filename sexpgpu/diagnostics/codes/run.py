@@ -471,6 +471,15 @@ E_METRIC_002 = code(
     ),
     good=GOOD,
 )
+W_METRIC_001 = code(
+    "W-METRIC-001",
+    title="a selection of diagnostics matches none",
+    explain="A glob of `--diagnostics` or `defrun :diagnostics` matches no diagnostic of the file: "
+    "neither one that it declares nor one that every run offers.",
+    fix="`sexpgpu explain FILE --diagnostics` lists them",
+    bad=GOOD.replace(":steps 200", ':steps 200 :diagnostics (:select "act/fitt/**")'),
+    good=GOOD.replace(":steps 200", ':steps 200 :diagnostics (:select "act/fit/**")'),
+)
 E_RUN_021 = code(
     "E-RUN-021",
     title="a ctx key that is not known here",
