@@ -4,6 +4,7 @@ how it ended, in the status, in the events and in the result.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
@@ -54,7 +55,7 @@ class RunOptions:
         *,
         device: str = "auto",
         steps: int | None = None,
-        runs: str = "runs",
+        runs: str | os.PathLike[str] = "runs",
         slug: str | None = None,
         resume: str | None = None,
         fresh: bool = False,
@@ -70,7 +71,7 @@ class RunOptions:
     ) -> None:
         self.device = device
         self.steps = steps
-        self.runs = runs
+        self.runs = os.fspath(runs) if isinstance(runs, os.PathLike) else runs
         self.slug = slug
         self.resume = resume
         self.fresh = fresh
@@ -81,7 +82,7 @@ class RunOptions:
         self.on_event = on_event
         self.handle_signals = handle_signals
         self.deterministic = deterministic
-        self.log = tuple(log)
+        self.log = tuple(log) if isinstance(log, list) else log
         self.peak_flops = peak_flops
 
 
@@ -128,7 +129,7 @@ def execute(document: Document, options: RunOptions, *, ir_text: str, ir_hash: s
 
     result = RunResult()
     try:
-        _check(document, options)
+        _check(options)
     except SxError as error:
         return _failed(result, error)
     session = Session(document, options, result, ir_text, ir_hash)
@@ -154,8 +155,32 @@ def _failed(result: RunResult, error: SxError) -> RunResult:
     return result
 
 
-def _check(document: Document, options: RunOptions) -> None:
-    """E-RUN-033 for options that make no sense."""
+_NONE = type(None)
+_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "steps": ((int, _NONE), "a number of steps"),
+    "runs": ((str,), "a folder"),
+    "slug": ((str, _NONE), "a text"),
+    "device": ((str,), "a text"),
+    "resume": ((str, _NONE), "latest, a step, or a path"),
+    "fresh": ((bool,), "True or False"),
+    "allow_change": ((bool,), "True or False"),
+    "quiet": ((bool,), "True or False"),
+    "time_limit": ((int, float, _NONE), "seconds"),
+    "peak_flops": ((int, float, _NONE), "FLOPs a second"),
+    "log": ((tuple, list), "a list of texts"),
+}  # fmt: skip
+
+
+def _check(options: RunOptions) -> None:
+    """E-RUN-033 for options that make no sense, or are of a type that none has."""
+    for name, (types, wanted) in _TYPES.items():
+        value = getattr(options, name)
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise failure(codes.E_RUN_033, f"{name} takes {wanted}, not {value!r}")
+    if not all(isinstance(spec, str) for spec in options.log):
+        raise failure(codes.E_RUN_033, f"log takes a list of texts, not {list(options.log)!r}")
+    if options.on_event is not None and not callable(options.on_event):
+        raise failure(codes.E_RUN_033, f"on_event takes a function, not {options.on_event!r}")
     if options.steps is not None and options.steps < 1:
         raise failure(
             codes.E_RUN_033,

@@ -114,15 +114,17 @@ class Experiment:
         self,
         *,
         steps: int | None = None,
-        runs: str = "runs",
+        runs: str | os.PathLike[str] = "runs",
         slug: str | None = None,
         device: str = "auto",
-        resume: str | int | None = None,
+        resume: str | int | os.PathLike[str] | None = None,
         fresh: bool = False,
         allow_change: bool = False,
         time_limit: float | None = None,
         quiet: bool = True,
         on_event: Callable[[dict[str, Any]], None] | None = None,
+        log: Sequence[str] = (),
+        peak_flops: float | None = None,
         plot: bool | None = None,
     ) -> Run:
         """Train. `runs` is the folder of run directories, `slug` the name of this run's.
@@ -130,9 +132,10 @@ class Experiment:
         `resume`: "latest", a step, or the path of a run or checkpoint; `allow_change`: also when
         the experiment differs in anything but parameters' shapes; `fresh`: replace a run that
         exists; `time_limit`: seconds after which to stop, checkpointed; `on_event` is called with
-        each event (docs/events.md); `plot`: draw the curves while it trains (default: in a
-        notebook). Raises RunError when the run fails; a run stopped by a signal
-        or a limit is given back with `state` "stopped"."""
+        each event (docs/events.md); `log`: further targets, such as "csv" or "tensorboard";
+        `peak_flops`: of the device, for train/mfu; `plot`: draw the curves while it trains
+        (default: in a notebook). Raises RunError when the run fails; a run stopped by a signal or a
+        limit is given back with `state` "stopped"."""
         from sexpgpu.ir.document_json import document_hash, document_text
         from sexpgpu.loop.run import RunOptions, execute
         from sexpgpu.notebook import live_plot
@@ -142,7 +145,7 @@ class Experiment:
         def hear(event: dict[str, Any]) -> None:
             if live is not None:
                 live(event)
-            if on_event is not None:
+            if callable(on_event):
                 on_event(event)
 
         result = execute(
@@ -157,7 +160,9 @@ class Experiment:
                 allow_change=allow_change,
                 time_limit=time_limit,
                 quiet=quiet,
-                on_event=None if live is None and on_event is None else hear,
+                on_event=hear if live is not None or callable(on_event) else on_event,
+                log=log,
+                peak_flops=peak_flops,
                 handle_signals=_in_main_thread(),
             ),
             ir_text=document_text(self.document),

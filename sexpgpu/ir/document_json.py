@@ -303,6 +303,9 @@ def check_references(document: Document) -> None:
         refuse(E_IR_004, "two loaders have one name")
     if document.run.train not in loaders:
         refuse(E_IR_004, f"run/train names a loader {document.run.train!r} that is not there")
+    for stage in document.loader(document.run.train).stages:
+        if stage.batch % (stage.microbatches or document.run.microbatches):
+            refuse(E_IR_004, f"run/microbatches does not divide the batch of {stage.name}")
     if (document.run.steps is None) == (document.run.epochs is None):
         refuse(E_IR_004, "run: exactly one of steps and epochs is given")
     groups = {g.name for g in document.groups}

@@ -89,6 +89,35 @@ def test_knobs_may_be_scalars_of_numpy() -> None:
         sx.compile_text(LINE, knobs={"lr": object()})
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"steps": "3"}, {"steps": 2.5}, {"steps": True}, {"steps": 0}, {"runs": 3}, {"slug": 7},
+        {"device": 1}, {"time_limit": "1h"}, {"time_limit": -1}, {"fresh": "yes"}, {"log": "csv"},
+        {"log": [3]}, {"on_event": 4}, {"peak_flops": "fast"}, {"quiet": None},
+        {"allow_change": 1}, {"log": ["csvv"]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_options_of_another_type_are_told(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(sx.RunError) as refused:
+        sx.compile_text(LINE).run(**{"device": "interp", **options})
+    (found,) = refused.value.diagnostics
+    assert found.code.id == "E-RUN-033"
+    assert not list(tmp_path.iterdir())
+
+
+def test_paths_may_be_path_objects(tmp_path: Path) -> None:
+    run = sx.compile_text(LINE).run(runs=tmp_path, slug="it", device="interp")
+    again = sx.compile_text(LINE).run(
+        runs=tmp_path / "more", device="interp", resume=tmp_path / "it", allow_change=True
+    )
+    assert (run.state, again.state) == ("finished", "finished")
+
+
 @pytest.mark.parametrize("runs", ["", "s3://bucket/runs"])
 def test_runs_are_kept_in_a_local_folder(runs: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
