@@ -188,8 +188,8 @@ def flow_svg(graph: Graph) -> str:
             source = made.get(id(value))
             if source is not None and source != path and (path, source) not in edges:
                 edges.setdefault((source, path), str(value.type))
-        for value in node.results:
-            made[id(value)] = path
+        if node.op != "full":  # equal constants are shared: that is no flow
+            made.update({id(value): path for value in node.results})
     places = {path: 12 + 34 * i for i, path in enumerate(order)}
     height = 34 * len(order) + 20
     parts = [f'<svg width="640" height="{height}" viewBox="0 0 640 {height}" role="img">']
