@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "loop"))
+sys.path[:0] = [str(ROOT / "tests" / "loop"), str(Path(__file__).parent)]
 
 
 class Child:
