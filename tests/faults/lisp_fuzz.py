@@ -22,8 +22,8 @@ WORD = re.compile(r"[^\s()'`,\"]+")
 INNER = re.compile(r"\([^()]*\)")
 SIGNS = [
     "(", ")", "'", "`", ",", ",@", "#'", "#(", "#\\a", '"', "#|", "|#", "#+", "#-", "#.", "#1=",
-    "#1#", "#S(", "#x", "#3r", "|", ";", "\\", ".", "1e5", "-1/2", "1e999", "nil", "t", ":k", "&rest",
-    "&key", "&optional", "&whole", "&environment", "&aux", "&body", "declare",
+    "#1#", "#S(", "#x", "#3r", "|", ";", "\\", ".", "1e5", "-1/2", "1e999", "nil", "t", ":k",
+    "&rest", "&key", "&optional", "&whole", "&environment", "&aux", "&body", "declare",
 ]  # fmt: skip
 LETTERS = "()'`,#|\"\\;: .\0é\u2028\ud800\U0001f600"
 HANG = 10.0
