@@ -416,9 +416,13 @@ class Reader:
     def _close(self, frames: list[_Frame], at: int, end: int) -> Any:
         """A closing parenthesis: the list or vector it ends."""
         if not frames:
-            raise self._fail(
-                codes.E_READ_002, "this parenthesis closes nothing", at, at + 1, "nothing is open"
-            )
+            # Those that follow close nothing either: one mistake, however many there are.
+            text = self.source.text
+            while text.startswith(")", end):
+                end += 1
+            self.at = end
+            told = "this parenthesis closes" if end == at + 1 else f"{end - at} parentheses close"
+            raise self._fail(codes.E_READ_002, f"{told} nothing", at, end, "nothing is open")
         frame = frames[-1]
         if frame.kind >= _PREFIX:
             self.at = at  # the parenthesis still closes its list
@@ -539,6 +543,8 @@ class Reader:
             found = layer.symbols.get(inner) if layer is not None else None
             if found is not None:
                 return found
+            if layer is not None:
+                raise self._unknown_name(layer, alias, inner, False, at, end)
             raise self._unknown_alias(alias, inner, at, end)
         found = target.symbols.get(inner)
         private = inner.startswith("%") or (

@@ -61,6 +61,7 @@ def test_values(text: str, expected: list[str]) -> None:
         ("(a (b\n", ["E-READ-001 1:4"]),
         ("(defun f (x)\n  x\n\n(defun g () 1)\n", ["E-READ-001 1:1", "(defun g nil 1)"]),
         ("a) b", ["a", "E-READ-002 1:2", "b"]),
+        ("a" + ")" * 50_000 + " b", ["a", "E-READ-002 1:2", "b"]),  # one mistake, said once
         ('(a "b\n(c)', ["E-READ-003 1:4", "(c)"]),
         ("#| x", ["E-READ-003 1:1"]),
         ("(a . b c) d", ["E-READ-004 1:8", "d"]),
