@@ -294,8 +294,11 @@ def _variable_fix(name: Symbol, module: Module | None, scope: Any) -> tuple[str 
         return f"write {called} to call it, or #'{shown} for the function itself", [
             Note(f"{shown} is a function, not a variable")
         ]
-    from sexpgpu.lisp.other_names import VARIABLES
+    from sexpgpu.lisp.other_names import ABSENT_VARIABLES, VARIABLES
 
+    if name.name in ABSENT_VARIABLES:
+        why, fix = ABSENT_VARIABLES[name.name]
+        return fix, [Note(f"Common Lisp's {name.name} is not here: {why}")]
     known: list[str] = [] if scope is None else scope.variable_names()
     known += _visible(module, lambda s: s.value is not UNBOUND or s.symbol_macro is not UNBOUND)
     near = VARIABLES.get(name.name) or nearest(name.name, known)
@@ -339,7 +342,7 @@ def function_fix(name: Symbol, module: Module | None, scope: Any, call: Span | N
     ):
         return _variable_call(name, call)
     from sexpgpu.lisp.analyze import SPECIAL
-    from sexpgpu.lisp.other_names import ABSENT, FUNCTIONS
+    from sexpgpu.lisp.other_names import ABSENT, FUNCTIONS, LEAVE
 
     known = _visible(module, lambda s: s.function is not None or s.macro is not None)
     known.extend(s.name for s in SPECIAL)
@@ -347,6 +350,8 @@ def function_fix(name: Symbol, module: Module | None, scope: Any, call: Span | N
         return f"write {FUNCTIONS[name.name.replace('_', '-')]}"
     if name.name in ABSENT:
         return ABSENT[name.name][1]
+    if name.name in LEAVE:
+        return "leave the call out; Ctrl-D ends a dialogue"
     if module is not None:
         for alias, target in module.aliases.items():
             found = target.symbols.get(name.name)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
 import pytest
 
 from sexpgpu.compiler import check_text
-from sexpgpu.lisp.other_names import ABSENT, FUNCTIONS, VARIABLES
+from sexpgpu.lisp.other_names import ABSENT, ABSENT_VARIABLES, FUNCTIONS, VARIABLES
 from sexpgpu.lisp.session import Session
-from sexpgpu.lisp.values import CL, PRELUDE, TENSOR
+from sexpgpu.lisp.values import CL, PRELUDE, TENSOR, UNBOUND
 from sexpgpu.reader.names import nearest
 from sexpgpu.source import Source
 
@@ -65,6 +68,9 @@ def test_a_keyword_is_not_called_undefined() -> None:
         ('(with-open-file (in "x.txt") (read in))', "no form reaches a file", "defloader"),
         ("(get-universal-time)", "no clock", "leave the call out"),
         ("(complex 1 2)", "no complex", "two reals"),
+        ('(y-or-n-p "go?")', "nobody is asked", "defknob"),
+        ("(pathname-name 1)", "no form reaches a file", "defloader"),
+        ("(class-of 1)", "no classes", "defstruct"),
     ],
 )
 def test_what_common_lisp_has_and_this_has_not(form: str, why: str, fix: str) -> None:
@@ -74,6 +80,47 @@ def test_what_common_lisp_has_and_this_has_not(form: str, why: str, fix: str) ->
     assert diagnostic.headline.startswith(f"Common Lisp's {name} is not here")
     assert why.rsplit(maxsplit=1)[-1] in diagnostic.headline
     assert fix in (diagnostic.fix or "")
+
+
+@pytest.mark.parametrize("name", ["*features*", "*random-state*", "*package*", "*readtable*"])
+def test_a_variable_of_common_lisp_that_is_not_here(name: str) -> None:
+    diagnostic = only(f"(list {name})")
+    assert diagnostic.code.id == "E-NAME-001"
+    assert f"Common Lisp's {name} is not here" in diagnostic.notes[0].text
+    assert "defvar" not in (diagnostic.fix or "")
+
+
+@pytest.mark.skipif(shutil.which("sbcl") is None, reason="SBCL lists the names of Common Lisp")
+def test_every_name_of_common_lisp_is_here_or_said_to_be_absent() -> None:
+    each = '(do-external-symbols (s :cl) (when ({test} s) (format t "~(~a~)~%" s)))'
+    command = ["sbcl", "--noinform", "--no-userinit", "--non-interactive", "--eval"]
+
+    def names(test: str) -> set[str]:
+        made = subprocess.run(
+            [*command, each.replace("{test}", test)], capture_output=True, text=True, check=True
+        )
+        return set(made.stdout.split())
+
+    from sexpgpu.lisp.analyze import NATIVE, SPECIAL
+
+    check_text("(list 1)")  # so that every layer is there
+    here = CL.symbols.values()
+    functions = {s.name for s in here if s.function or s.macro} | {
+        s.name for s in (*SPECIAL, *NATIVE)
+    }
+    assert names("fboundp") - functions - set(ABSENT) <= {"import"}  # `write require`
+    variables = {s.name for s in here if s.value is not UNBOUND}
+    history = {"-", "+", "++", "+++", "*", "**", "***", "/", "//", "///"}
+    assert names("boundp") - variables - set(ABSENT_VARIABLES) - history == set()
+
+
+def test_a_layer_without_that_name_says_so() -> None:
+    assert only("(cl:nope 1)").headline == "common-lisp has no `nope`"
+    assert only("(tensor:softmx 1)").fix == "write tensor:softmax"
+
+
+def test_how_a_dialogue_is_left() -> None:
+    assert "Ctrl-D" in (only("(exit)").fix or "")
 
 
 def test_names_that_are_here_are_not_called_absent() -> None:
