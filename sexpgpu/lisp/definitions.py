@@ -45,11 +45,23 @@ from sexpgpu.lisp.values import (
 from sexpgpu.reader.printer import brief
 
 
+_KINDS_OF_TYPE = ("type", "structure", "condition type")
+
+
 def definable(name: Any, kind: str, form: Any) -> Symbol:
     """The symbol that a definition of `name` defines in the module at hand: the name itself, or
     the module's own symbol of that name where a lower layer has it (a warning)."""
     if not isinstance(name, Symbol):
         raise malformed(f"{brief(name)} is not a name", form)
+    if name.module is CL and kind in _KINDS_OF_TYPE:
+        from sexpgpu.lisp.builtins.type_specifiers import names_type
+
+        if names_type(name):
+            raise program_error(
+                f"{name.name} is a type of Common Lisp and cannot be redefined",
+                code="cl-operator",
+                name=name,
+            )
     session = STATE.session
     if session is None:
         return name
@@ -94,6 +106,7 @@ def _defun(form: Any, scope: Scope, tails: Tails) -> Node:
         raise malformed(f"{brief(cells[0])} is not a function name", form)
     if isinstance(key, tuple):
         symbol = key[1]
+        redefinable(symbol)
         node = lambda_node(f"(setf {symbol.name})", cells[1], form.cdr.cdr.cdr, scope, symbol, form)
 
         def make_setf(frame: Frame) -> Run:

@@ -263,7 +263,9 @@ def _refuse_special(name: str) -> Any:
 
 
 def redefinable(symbol: Symbol) -> None:
-    """CL's own operators stay what they are."""
+    """CL's own operators, and the places that they are, stay what they are."""
+    if symbol is NIL or symbol is T:
+        raise program_error(f"{symbol.name} is a constant and names no function", name=symbol)
     if symbol.module is CL and (
         symbol.function is not None or symbol.macro is not None or symbol in SPECIAL
     ):
@@ -283,6 +285,7 @@ def set_fdefinition(new: Any, name: Any) -> Any:
     if key is None:
         raise type_error(name, "function name")
     if isinstance(key, tuple):
+        redefinable(key[1])
         keep(key[1])
         key[1].setf = new
         return new

@@ -27,6 +27,7 @@ def _defsetf(form: Any, scope: Scope, tails: Tails) -> Node:
     access = cells[0]
     if not isinstance(access, Symbol):
         raise malformed(f"{brief(access)} is not a name", form)
+    redefinable(access)
     if isinstance(cells[1], Symbol) and cells[1] is not NIL:
         update = cells[1]
 
@@ -80,6 +81,7 @@ def _define_setf_expander(form: Any, scope: Scope, tails: Tails) -> Node:
     access = cells[0]
     if not isinstance(access, Symbol):
         raise malformed(f"{brief(access)} is not a name", form)
+    redefinable(access)
     inner_name = Symbol(access.name)
     values_call = CL.own("multiple-value-list")
     block = Cons(CL.own("block"), Cons(access, form.cdr.cdr.cdr))

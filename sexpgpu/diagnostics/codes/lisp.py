@@ -40,8 +40,8 @@ E_NAME_004 = code(
     "E-NAME-004",
     title="an operator of Common Lisp cannot be redefined",
     explain=(
-        "CL's own functions, macros and special operators mean the same in every file: a module "
-        "may neither define them nor bind them with flet, labels or macrolet. (Variables named "
+        "CL's own functions, macros, special operators, types and places mean the same in every "
+        "file: a module may neither define them nor bind them with flet, labels or macrolet. (Variables named "
         "`list` or `rest` are fine, and the names of the prelude and of tensor operations may be "
         "defined over.)"
     ),

@@ -12,7 +12,7 @@ from typing import Any
 
 from sexpgpu.lisp.builtins.equality import eql, eql_key
 from sexpgpu.lisp.calls import call
-from sexpgpu.lisp.conditions import condition_type, is_condition_type
+from sexpgpu.lisp.conditions import TYPES, condition_type, is_condition_type
 from sexpgpu.lisp.errors import simple_error, undefined_function
 from sexpgpu.lisp.values import (
     CL,
@@ -44,6 +44,11 @@ STAR = CL.own("*")
 # What deftype and defstruct define, by the type's name.
 DEFINED_TYPES: dict[Symbol, Callable[..., Any]] = {}  # arguments' forms -> the expansion
 STRUCTURE_TYPES: dict[Symbol, StructureType] = {}
+
+
+def names_type(name: Symbol) -> bool:
+    """Whether a symbol of CL names one of the language's own types."""
+    return name.name in ATOMIC or name.name in _COMPOUND or name.name in TYPES
 
 
 def define_type(name: Symbol, expander: Callable[..., Any]) -> None:
