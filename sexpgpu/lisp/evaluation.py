@@ -15,6 +15,7 @@ from sexpgpu.lisp.errors import (
 from sexpgpu.lisp.functions import lambda_node
 from sexpgpu.lisp.journal import keep
 from sexpgpu.lisp.macros import macroexpand, macroexpand_1
+from sexpgpu.lisp.number_text import digits_of
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.scope import environment_scope, function_key, null_scope
 from sexpgpu.lisp.state import STATE
@@ -124,7 +125,7 @@ def gensym(prefix: Any = None) -> Any:
     if isinstance(prefix, int):
         if prefix < 0:
             raise type_error(prefix, "(integer 0)")
-        return Symbol(f"g{prefix}")
+        return Symbol(f"g{digits_of(prefix)}")
     text = "g"
     if prefix is not None:
         if not isinstance(prefix, String):
@@ -135,7 +136,7 @@ def gensym(prefix: Any = None) -> Any:
         raise type_error(counter, "(integer 0)")
     keep(GENSYM_COUNTER)
     GENSYM_COUNTER.value = counter + 1
-    return Symbol(f"{text}{counter}")
+    return Symbol(f"{text}{digits_of(counter)}")
 
 
 @builtin("gentemp", "(&optional prefix)")

@@ -186,7 +186,7 @@ def named_character(name: str) -> Char | None:
 
     try:
         return char(unicodedata.lookup(name.replace("_", " ")))
-    except KeyError:
+    except (KeyError, UnicodeEncodeError):  # no such name; half of a surrogate pair in it
         return None
 
 

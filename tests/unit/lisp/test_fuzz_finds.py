@@ -4,8 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from sexpgpu.lisp.batch import Batch
 from sexpgpu.lisp.session import Session
 from sexpgpu.source import Source
+
+
+@pytest.mark.parametrize(
+    "text, wanted",
+    [
+        ('(name-char (concatenate \'string "N" (string (code-char 55296)) "L"))', "nil"),
+        ("(length (symbol-name (gensym (expt 10 5000))))", "5002"),
+        ("(let ((*gensym-counter* (expt 10 5000))) (length (symbol-name (gensym))))", "5002"),
+    ],
+)
+def test_is_a_value(text: str, wanted: str) -> None:
+    assert Batch().evaluate(text).get("values") == [wanted]
 
 
 @pytest.mark.parametrize(
