@@ -430,6 +430,31 @@ def _atom(nodes: list[Node], site: Site) -> Node | None:
     return Predicate(make)
 
 
+def _endp(nodes: list[Node], site: Site) -> Node | None:
+    if len(nodes) != 1:
+        return None
+    node = nodes[0]
+
+    def make(frame: Frame) -> Test:
+        function = CL.own("endp").function
+        assert function is not None
+        run, generic = single(node, frame), function.call
+
+        def test(env: Any) -> bool:
+            value = run(env)
+            kind = type(value)  # pyright: ignore[reportUnknownVariableType]
+            if kind is Cons or kind is SrcCons:
+                return False
+            if value is NIL:
+                return True
+            STATE.site = site
+            return generic(value) is not NIL
+
+        return test
+
+    return Predicate(make)
+
+
 def _eq(nodes: list[Node], site: Site) -> Node | None:
     if len(nodes) != 2:
         return None
@@ -536,6 +561,7 @@ INLINE[CL.own("not")] = _not
 INLINE[CL.own("null")] = _null
 INLINE[CL.own("consp")] = _consp
 INLINE[CL.own("atom")] = _atom
+INLINE[CL.own("endp")] = _endp
 INLINE[CL.own("eq")] = _eq
 INLINE[CL.own("eql")] = _eq
 INLINE[CL.own("cons")] = _cons

@@ -74,9 +74,12 @@ def _append(collector: Collector, value: Any) -> Any:
 
 
 def _collect_after(collector: Collector, value: Any) -> Any:
-    if collector.last.cdr is not NIL:
+    last = collector.last
+    if last.cdr is not NIL:
         _append(collector, NIL)
-    return _collect(collector, value)
+        last = collector.last
+    last.cdr = collector.last = Cons(value, NIL)
+    return collector.first.cdr
 
 
 def _join(collector: Collector, value: Any) -> Any:

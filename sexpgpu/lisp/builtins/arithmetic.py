@@ -243,12 +243,16 @@ def divide(number: Any, *more: Any) -> Any:
 @builtin("1+", "(number)", overload=True)
 def one_plus(number: Any) -> Any:
     """NUMBER plus 1."""
+    if type(number) is int:
+        return number + 1
     return add2(number, 1) if is_number(number) else foreign_or_error("1+", (number,))
 
 
 @builtin("1-", "(number)", overload=True)
 def one_minus(number: Any) -> Any:
     """NUMBER less 1."""
+    if type(number) is int:
+        return number - 1
     return sub2(number, 1) if is_number(number) else foreign_or_error("1-", (number,))
 
 

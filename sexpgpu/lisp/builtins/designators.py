@@ -260,11 +260,14 @@ def sequence_length(value: Any, name: str = "length") -> int:
     if isinstance(value, Cons):
         count = 0
         at: Any = value
-        while isinstance(at, Cons):
-            count += 1
-            at = at.cdr
-            if count & (_WALK_CHARGE - 1) == 0:
+        try:
+            while True:
+                for _ in range(_WALK_CHARGE):
+                    at = at.cdr
+                    count += 1
                 STATE.charge(_WALK_CHARGE)
+        except AttributeError:  # no cons has come: cheaper than to ask each
+            pass
         if at is not NIL:
             raise type_error(at, "list")
         return count

@@ -13,7 +13,8 @@ from sexpgpu.lisp.builtins.designators import (
     true,
 )
 from sexpgpu.lisp.builtins.sequence_types import sequence_builder
-from sexpgpu.lisp.registry import builtin
+from sexpgpu.lisp.calls import as_function
+from sexpgpu.lisp.registry import BUILTINS, builtin
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import NIL, Cons
 
@@ -36,10 +37,27 @@ def _merged(left: list[Keyed], right: list[Keyed], less: Any) -> list[Keyed]:
     return result
 
 
+def _natural_order(items: list[Any], predicate: Any) -> list[Any] | None:
+    """The items in order when they are integers and the predicate is CL's own `<` or `>`: no Lisp
+    runs then, and Python's sort may do it. None otherwise."""
+    function = as_function(predicate)
+    ascending = function is BUILTINS["<"].function
+    if not ascending and function is not BUILTINS[">"].function:
+        return None
+    for item in items:
+        if type(item) is not int:
+            return None
+    STATE.charge(len(items) * len(items).bit_length())
+    return sorted(items, reverse=not ascending)
+
+
 def merge_sort(items: list[Any], predicate: Any, key: Any) -> list[Any]:
     """The items in order, stably; each key is computed once."""
     less = binary(predicate)
     get = key_function(key)
+    natural = _natural_order(items, predicate) if get is None else None
+    if natural is not None:
+        return natural
     runs: list[list[Keyed]] = [[(item if get is None else get(item), item)] for item in items]
     while len(runs) > 1:
         STATE.charge(len(items))
