@@ -6,7 +6,9 @@ tabs, wide characters and control characters keep the marks under what they mark
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from sexpgpu.source import Source, Span
 
@@ -82,15 +84,18 @@ class Row:
 
     def window(self, low: int, high: int) -> str:
         """What stands in the terminal columns low to high, cut where the line goes on."""
-        return "".join(
-            cell
-            for cell, at, end in zip(self.cells, self.columns, self.columns[1:], strict=False)
-            if at >= low and end <= high
-        )
+        first, last = bisect_left(self.columns, low), bisect_right(self.columns, high) - 1
+        return "".join(self.cells[first : max(first, last)])
 
     @property
     def width(self) -> int:
         return self.columns[-1]
+
+
+@lru_cache(maxsize=2)
+def _row(line: str) -> Row:
+    """The cells of a line: a long line with many mistakes is laid out once."""
+    return Row(line)
 
 
 def _width(char: str) -> int:
@@ -140,7 +145,7 @@ def excerpt(marks: Sequence[Mark], gutter: int, width: int, paint: Paint) -> lis
         if before and line > before + 1:
             out.append(f"{paint('gutter', blank + '┆')} {lanes.beside(line)}".rstrip())
         before = line
-        row = Row(source.line_text(line))
+        row = _row(source.line_text(line))
         here = [mark for mark in marks if mark.first == mark.last == line]
         opening = [mark for mark in lanes.spans if mark.first == line]
         closing = [mark for mark in lanes.spans if mark.last == line]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sexpgpu.diagnostics import render
+from sexpgpu.diagnostics.excerpt import Row
 from sexpgpu.diagnostics.model import Code, Diagnostic, Edit, Label, Note
 from sexpgpu.source import Source, Span
 
@@ -328,3 +329,18 @@ def test_sarif() -> None:
 def test_excerpt_of_everything(text: str) -> None:
     source = Source("t.sx", text)
     assert "t.sx:1:1" in render.text(Diagnostic(CODE, "all", [Label(Span(source, 0, len(text)))]))
+
+
+@given(
+    st.text("ab\t\u0301é漢\u200d\ufe0f\x00", max_size=30),
+    st.integers(0, 40),
+    st.integers(0, 40),
+)
+def test_a_window_holds_the_cells_that_lie_in_it(line: str, low: int, high: int) -> None:
+    row = Row(line)
+    expected = "".join(
+        cell
+        for cell, at, end in zip(row.cells, row.columns, row.columns[1:], strict=False)
+        if at >= low and end <= high
+    )
+    assert row.window(low, high) == expected
