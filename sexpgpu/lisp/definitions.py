@@ -44,7 +44,6 @@ from sexpgpu.lisp.values import (
 )
 from sexpgpu.reader.printer import brief
 
-
 _KINDS_OF_TYPE = ("type", "structure", "condition type")
 
 

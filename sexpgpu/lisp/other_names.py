@@ -42,20 +42,24 @@ _VARIABLES = "true t, false nil, none nil, null nil, undefined nil, else t"
 # What Common Lisp has and this language has not: names, why, and what to do instead.
 _ABSENT = (
     (
-        "defclass make-instance slot-value with-slots with-accessors find-class class-of class-name "
-        "change-class slot-boundp slot-exists-p slot-makunbound slot-missing slot-unbound "
-        "allocate-instance initialize-instance reinitialize-instance shared-initialize "
-        "make-instances-obsolete update-instance-for-different-class "
-        "update-instance-for-redefined-class",
+        (
+            "defclass make-instance slot-value with-slots with-accessors find-class class-of "
+            "class-name change-class slot-boundp slot-exists-p slot-makunbound slot-missing "
+            "slot-unbound allocate-instance initialize-instance reinitialize-instance "
+            "shared-initialize make-instances-obsolete update-instance-for-different-class "
+            "update-instance-for-redefined-class"
+        ),
         "there are no classes",
         "define a structure with defstruct",
     ),
     (
-        "defgeneric defmethod call-next-method next-method-p call-method make-method add-method "
-        "remove-method find-method no-applicable-method no-next-method compute-applicable-methods "
-        "ensure-generic-function function-keywords method-qualifiers define-method-combination "
-        "invalid-method-error method-combination-error make-load-form "
-        "make-load-form-saving-slots",
+        (
+            "defgeneric defmethod call-next-method next-method-p call-method make-method "
+            "add-method remove-method find-method no-applicable-method no-next-method "
+            "compute-applicable-methods ensure-generic-function function-keywords "
+            "method-qualifiers define-method-combination invalid-method-error "
+            "method-combination-error make-load-form make-load-form-saving-slots"
+        ),
         "there are no generic functions",
         "write one function, and choose in it with typecase",
     ),
@@ -65,24 +69,30 @@ _ABSENT = (
         "give the structure a (:print-function …)",
     ),
     (
-        "defpackage in-package use-package make-package find-package shadow do-symbols do-all-symbols "
-        "do-external-symbols with-package-iterator find-all-symbols list-all-packages packagep "
-        "package-name package-nicknames package-shadowing-symbols package-use-list "
-        "package-used-by-list rename-package delete-package unexport unintern unuse-package "
-        "shadowing-import provide",
+        (
+            "defpackage in-package use-package make-package find-package shadow do-symbols "
+            "do-all-symbols do-external-symbols with-package-iterator find-all-symbols "
+            "list-all-packages packagep package-name package-nicknames "
+            "package-shadowing-symbols package-use-list package-used-by-list rename-package "
+            "delete-package unexport unintern unuse-package shadowing-import provide"
+        ),
         "there are no packages; a file is a module",
         'write (require "./file.sx" :as name)',
     ),
     (
-        "open with-open-file with-open-stream load probe-file delete-file rename-file directory "
-        "ensure-directories-exist truename file-author file-length file-position "
-        "file-string-length file-write-date file-error-pathname read-byte write-byte read-sequence "
-        "write-sequence stream-element-type stream-external-format user-homedir-pathname pathname "
-        "pathnamep make-pathname merge-pathnames parse-namestring namestring file-namestring "
-        "directory-namestring host-namestring enough-namestring pathname-host pathname-device "
-        "pathname-directory pathname-name pathname-type pathname-version pathname-match-p "
-        "wild-pathname-p logical-pathname logical-pathname-translations translate-logical-pathname "
-        "load-logical-pathname-translations translate-pathname compile-file-pathname",
+        (
+            "open with-open-file with-open-stream load probe-file delete-file rename-file "
+            "directory ensure-directories-exist truename file-author file-length "
+            "file-position file-string-length file-write-date file-error-pathname read-byte "
+            "write-byte read-sequence write-sequence stream-element-type "
+            "stream-external-format user-homedir-pathname pathname pathnamep make-pathname "
+            "merge-pathnames parse-namestring namestring file-namestring directory-namestring "
+            "host-namestring enough-namestring pathname-host pathname-device "
+            "pathname-directory pathname-name pathname-type pathname-version pathname-match-p "
+            "wild-pathname-p logical-pathname logical-pathname-translations "
+            "translate-logical-pathname load-logical-pathname-translations translate-pathname "
+            "compile-file-pathname"
+        ),
         "no form reaches a file",
         "declare data with defloader",
     ),
@@ -92,8 +102,10 @@ _ABSENT = (
         "leave the call out",
     ),
     (
-        "get-universal-time get-decoded-time decode-universal-time encode-universal-time "
-        "get-internal-real-time get-internal-run-time sleep time",
+        (
+            "get-universal-time get-decoded-time decode-universal-time encode-universal-time "
+            "get-internal-real-time get-internal-run-time sleep time"
+        ),
         "no form reaches a clock",
         "leave the call out; the run's events have the times",
     ),
@@ -108,15 +120,20 @@ _ABSENT = (
         "keep two reals",
     ),
     (
-        "bit sbit bit-and bit-ior bit-xor bit-not bit-andc1 bit-andc2 bit-orc1 bit-orc2 bit-nand "
-        "bit-nor bit-eqv",
+        (
+            "bit sbit bit-and bit-ior bit-xor bit-not bit-andc1 bit-andc2 bit-orc1 bit-orc2 "
+            "bit-nand bit-nor bit-eqv"
+        ),
         "there are no bit vectors",
         "use logand, logior, logxor, lognot on integers",
     ),
     (
-        "set-macro-character set-dispatch-macro-character make-dispatch-macro-character "
-        "get-macro-character get-dispatch-macro-character set-syntax-from-char copy-readtable "
-        "readtable-case readtablep read-delimited-list with-standard-io-syntax",
+        (
+            "set-macro-character set-dispatch-macro-character make-dispatch-macro-character "
+            "get-macro-character get-dispatch-macro-character set-syntax-from-char "
+            "copy-readtable readtable-case readtablep read-delimited-list "
+            "with-standard-io-syntax"
+        ),
         "the reader cannot be changed",
         "write the form itself",
     ),
@@ -126,9 +143,12 @@ _ABSENT = (
         "print what you look for, or ask sexpgpu eval",
     ),
     (
-        "pprint-logical-block pprint-newline pprint-indent pprint-tab pprint-tabular pprint-linear "
-        "pprint-fill pprint-pop pprint-exit-if-list-exhausted pprint-dispatch copy-pprint-dispatch "
-        "set-pprint-dispatch print-not-readable-object",
+        (
+            "pprint-logical-block pprint-newline pprint-indent pprint-tab pprint-tabular "
+            "pprint-linear pprint-fill pprint-pop pprint-exit-if-list-exhausted "
+            "pprint-dispatch copy-pprint-dispatch set-pprint-dispatch "
+            "print-not-readable-object"
+        ),
         "there is no pretty printer",
         "use format",
     ),
@@ -138,16 +158,21 @@ _ABSENT = (
         "let the user choose with defknob or defvariant",
     ),
     (
-        "make-broadcast-stream make-concatenated-stream make-echo-stream make-synonym-stream "
-        "make-two-way-stream broadcast-stream-streams concatenated-stream-streams "
-        "echo-stream-input-stream echo-stream-output-stream synonym-stream-symbol "
-        "two-way-stream-input-stream two-way-stream-output-stream",
+        (
+            "make-broadcast-stream make-concatenated-stream make-echo-stream "
+            "make-synonym-stream make-two-way-stream broadcast-stream-streams "
+            "concatenated-stream-streams echo-stream-input-stream echo-stream-output-stream "
+            "synonym-stream-symbol two-way-stream-input-stream two-way-stream-output-stream"
+        ),
         "streams read and write strings only",
         "use with-input-from-string and with-output-to-string",
     ),
     (
-        "lisp-implementation-type lisp-implementation-version machine-instance machine-type "
-        "machine-version software-type software-version long-site-name short-site-name",
+        (
+            "lisp-implementation-type lisp-implementation-version machine-instance "
+            "machine-type machine-version software-type software-version long-site-name "
+            "short-site-name"
+        ),
         "no form sees the machine",
         "leave the call out; the run's manifest names the machine",
     ),
@@ -188,9 +213,11 @@ _ABSENT_VARIABLES = (
         "write to *standard-output*",
     ),
     (
-        "*load-pathname* *load-truename* *load-print* *load-verbose* *compile-print* "
-        "*compile-verbose* *compile-file-pathname* *compile-file-truename* "
-        "*default-pathname-defaults*",
+        (
+            "*load-pathname* *load-truename* *load-print* *load-verbose* *compile-print* "
+            "*compile-verbose* *compile-file-pathname* *compile-file-truename* "
+            "*default-pathname-defaults*"
+        ),
         "no form reaches a file",
         "leave it out",
     ),

@@ -41,9 +41,9 @@ E_NAME_004 = code(
     title="an operator of Common Lisp cannot be redefined",
     explain=(
         "CL's own functions, macros, special operators, types and places mean the same in every "
-        "file: a module may neither define them nor bind them with flet, labels or macrolet. (Variables named "
-        "`list` or `rest` are fine, and the names of the prelude and of tensor operations may be "
-        "defined over.)"
+        "file: a module may neither define them nor bind them with flet, labels or macrolet. "
+        "(Variables named `list` or `rest` are fine, and the names of the prelude and of tensor "
+        "operations may be defined over.)"
     ),
     fix="choose another name",
     bad="(defun first (x) x)\n",
