@@ -23,6 +23,7 @@ from sexpgpu.lisp.builtins.type_specifiers import (
     expand_type,
     foreign_kinds,
     has_character_elements,
+    integer_range,
     is_base_element,
     type_parts,
     type_test,
@@ -371,7 +372,7 @@ def type_set(specifier: Any) -> TypeSet:
 
 def _compound(name: str, arguments: list[Any], specifier: Any) -> TypeSet | None:
     if name in ("bit", "fixnum", "bignum", "mod", "unsigned-byte", "signed-byte"):
-        return _bounded(name, arguments)
+        return _bounded(name, arguments, specifier)
     if name == "cons":
         car, cdr = [*arguments, STAR, STAR][:2]
         parts = [(full() if part is STAR else type_set(part)) for part in (car, cdr)]
@@ -396,7 +397,7 @@ def _compound(name: str, arguments: list[Any], specifier: Any) -> TypeSet | None
     return None
 
 
-def _bounded(name: str, arguments: list[Any]) -> TypeSet:
+def _bounded(name: str, arguments: list[Any], specifier: Any) -> TypeSet:
     size: Any = arguments[0] if arguments else STAR
     if name == "bit":
         return _integers(0, 1)
@@ -404,13 +405,9 @@ def _bounded(name: str, arguments: list[Any]) -> TypeSet:
         return _integers(FIXNUM_LOW, FIXNUM_HIGH)
     if name == "bignum":
         return _integers(FIXNUM_LOW, FIXNUM_HIGH).complement().meet(_kinds("integer"))
-    if name == "mod":
-        return _integers(0, size - 1)
-    if name == "unsigned-byte":
-        return _integers(0, math.inf if size is STAR else (1 << size) - 1)
-    if size is STAR:
-        return _kinds("integer")
-    return _integers(-(1 << (size - 1)), (1 << (size - 1)) - 1)
+    if size is STAR and name != "mod":
+        return _kinds("integer") if name == "signed-byte" else _integers(0, math.inf)
+    return _integers(*integer_range(name, size, specifier))
 
 
 def _named(symbol: Symbol) -> TypeSet:

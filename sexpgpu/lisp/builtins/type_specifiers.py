@@ -14,6 +14,7 @@ from sexpgpu.lisp.builtins.equality import eql, eql_key
 from sexpgpu.lisp.calls import call
 from sexpgpu.lisp.conditions import TYPES, condition_type, is_condition_type
 from sexpgpu.lisp.errors import simple_error, undefined_function
+from sexpgpu.lisp.state import charge_memory
 from sexpgpu.lisp.values import (
     CL,
     KEYWORD,
@@ -295,18 +296,29 @@ def _range(is_kind: Test) -> Callable[..., Test]:
 
 def _bytes(signed: bool) -> Callable[..., Test]:
     def make(specifier: Any, size: Any = STAR) -> Test:
+        name = "signed-byte" if signed else "unsigned-byte"
         if size is STAR:
-            return ATOMIC["signed-byte" if signed else "unsigned-byte"]
-        if not isinstance(size, int) or size <= 0:
-            raise unknown_type(specifier)
-        low, high = (-(1 << (size - 1)), 1 << (size - 1)) if signed else (0, 1 << size)
-        return lambda value: isinstance(value, int) and low <= value < high
+            return ATOMIC[name]
+        low, high = integer_range(name, size, specifier)
+        return lambda value: isinstance(value, int) and low <= value <= high
 
     return make
 
 
+def integer_range(name: str, size: Any, specifier: Any) -> tuple[int, int]:
+    """The least and the greatest integer of `(mod SIZE)`, `(unsigned-byte SIZE)` and its kin."""
+    if not isinstance(size, int) or size <= 0:
+        raise unknown_type(specifier)
+    if name == "mod":
+        return 0, size - 1
+    charge_memory(size >> 3)
+    half = 1 << (size - 1)
+    return (-half, half - 1) if name == "signed-byte" else (0, 2 * half - 1)
+
+
 def _modulus(specifier: Any, count: Any) -> Test:
-    return lambda value: isinstance(value, int) and 0 <= value < count
+    _, most = integer_range("mod", count, specifier)
+    return lambda value: isinstance(value, int) and 0 <= value <= most
 
 
 def _member(specifier: Any, *items: Any) -> Test:
