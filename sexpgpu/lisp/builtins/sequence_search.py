@@ -11,11 +11,12 @@ from sexpgpu.lisp.builtins.designators import (
     key_function,
     predicate,
     sequence_items,
+    text_of_string,
     two_argument_test,
 )
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.state import STATE
-from sexpgpu.lisp.values import NIL
+from sexpgpu.lisp.values import NIL, String
 
 _ITEM = "(item sequence &key from-end start end key test test-not)"
 _IF = "(predicate sequence &key from-end start end key)"
@@ -103,6 +104,9 @@ _declare("position", _position, "The index of the first element (or nil)")
 _declare("count", _count, "The number of elements")
 
 
+_SHORT = 64  # letters of a pattern that Python may look for: in a time that the text's length tells
+
+
 @builtin("search", "(pattern sequence &key from-end test test-not key start1 start2 end1 end2)")
 def search(
     pattern: Any,
@@ -117,6 +121,14 @@ def search(
     end2: Any = None,
 ) -> Any:
     """The index in SEQUENCE where the elements of PATTERN first follow one another, or nil."""
+    if type(pattern) is String and type(sequence) is String and test is test_not is key is None:
+        part, text = text_of_string(pattern), text_of_string(sequence)
+        if len(part) <= _SHORT:
+            begin, end = bounds(len(part), start1, end1)
+            within = bounds(len(text), start2, end2)
+            STATE.charge(len(text) >> 3)
+            place = (text.find if from_end is NIL else text.rfind)(part[begin:end], *within)
+            return NIL if place < 0 else place
     wanted, items = _keyed_parts(pattern, start1, end1, key), sequence_items(sequence)
     low, high = bounds(len(items), start2, end2)
     get = key_function(key)

@@ -88,6 +88,22 @@ def test_search_finds_what_python_finds(text: str, part: str) -> None:
     assert (-1 if found is NIL else found) == text.find(part)
 
 
+@given(st.text("ab", max_size=8), st.text("ab", max_size=3), st.data())
+def test_search_in_strings_is_that_in_vectors(text: str, part: str, data: Any) -> None:
+    from sexpgpu.lisp.values import T, keyword
+
+    low = data.draw(st.integers(0, len(text)))
+    first = data.draw(st.integers(0, len(part)))
+    options = [
+        *(keyword("start1"), first, keyword("end1"), data.draw(st.integers(first, len(part)))),
+        *(keyword("start2"), low, keyword("end2"), data.draw(st.integers(low, len(text)))),
+        *(keyword("from-end"), data.draw(st.sampled_from([NIL, T]))),
+    ]
+    vectors = [Vector([char(letter) for letter in string]) for string in (part, text)]
+    wanted = lisp("search", *vectors, *options)
+    assert lisp("search", String(part), String(text), *options) == wanted
+
+
 @given(st.text("abAB ", max_size=6), st.text("abAB ", max_size=6))
 def test_string_order(a: str, b: str) -> None:
     assert (lisp("string<", String(a), String(b)) is not NIL) == (a < b)
