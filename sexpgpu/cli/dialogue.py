@@ -88,7 +88,7 @@ def _document(evaluator: Evaluator, name: str) -> str:
     """What `:doc NAME` prints."""
     if not name:
         return "write :doc NAME"
-    text = described(evaluator.module, name.lower())
+    text = evaluator.session.run(lambda: described(evaluator.module, name.lower()))
     if text is not None:
         return text
     near = nearest(name.lower(), visible_names(evaluator.module))

@@ -80,6 +80,7 @@ class Batch:
         )
         result: list[Any] = []
         while (form := reader.read()) is not END:
+            session.deferred.settle()
             result = values_list(evaluate_top_level(form))
         return [prin1_text(value) for value in result]
 

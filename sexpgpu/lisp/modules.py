@@ -184,17 +184,12 @@ def _open_at_once(path: str, flags: int) -> int:
 def import_names(target: Module, into: Module, names: list[Symbol], span: Span | None) -> None:
     """Make names of another module visible in a module without a prefix."""
     for name in names:
-        found = target.symbols.get(name.name)
+        found = target.local(name.name)
         private = name.name.startswith("%") or (
             target.exports is not None and name.name not in target.exports
         )
         if found is None or private:
-            public = [
-                n
-                for n in target.symbols
-                if not n.startswith("%") and (target.exports is None or n in target.exports)
-            ]
-            near = nearest(name.name, public)
+            near = nearest(name.name, target.public())
             what = "is private to" if found is not None else "is not defined in"
             raise _error(
                 codes.E_MOD_004,

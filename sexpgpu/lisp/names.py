@@ -6,6 +6,7 @@ from sexpgpu.lisp import world
 from sexpgpu.lisp.analyze import SPECIAL
 from sexpgpu.lisp.evaluation import documentation
 from sexpgpu.lisp.reports import lambda_text
+from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import NIL, UNBOUND, Module, String, Symbol
 
 
@@ -31,10 +32,8 @@ def visible_names(module: Module) -> list[str]:
     for alias, target in module.aliases.items():
         names.update(
             f"{alias}:{name}"
-            for name, symbol in target.symbols.items()
-            if _means_something(symbol)
-            and not name.startswith("%")
-            and (target.exports is None or name in target.exports)
+            for name in target.public()
+            if name in target.deferred or _means_something(target.symbols[name])
         )
     return list(names)
 
@@ -44,9 +43,11 @@ def described(module: Module, name: str) -> str | None:
     world.prepare()
     alias, colon, rest = name.partition(":")
     if colon and alias in module.aliases:
-        symbol = module.aliases[alias].symbols.get(rest)
+        symbol = module.aliases[alias].local(rest)
     else:
         symbol = module.find(name)
+    if STATE.session is not None:
+        STATE.session.deferred.settle()
     if symbol is None or not _means_something(symbol):
         return None
     if symbol in SPECIAL:

@@ -355,7 +355,9 @@ def function_fix(name: Symbol, module: Module | None, scope: Any, call: Span | N
     if module is not None:
         for alias, target in module.aliases.items():
             found = target.symbols.get(name.name)
-            if found is not None and (found.function or found.macro):
+            if name.name in target.deferred or (
+                found is not None and (found.function or found.macro)
+            ):
                 return f"write {alias}:{name.name}"
     later = defined_later(name, call)
     if later is not None:

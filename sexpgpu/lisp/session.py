@@ -16,6 +16,7 @@ from sexpgpu.diagnostics.model import Diagnostic, Label, Note, SxError
 from sexpgpu.lisp import world
 from sexpgpu.lisp.analyze import AT
 from sexpgpu.lisp.deep import inside, run_deep
+from sexpgpu.lisp.deferred import Deferred
 from sexpgpu.lisp.errors import LimitError, LispError, make_error
 from sexpgpu.lisp.journal import Journal, activate
 from sexpgpu.lisp.state import STATE, Limits, Site
@@ -91,6 +92,7 @@ class Session:
         self.sources: list[Source] = []
         self.on_form: list[Callable[[Any, Module], None]] = []
         self.modules: dict[str, Module] = {}
+        self.deferred = Deferred()
         self._journal = Journal()
         self._loading: list[str] = []
         self._broken: set[str] = set()  # modules whose mistakes this run has already told
@@ -194,14 +196,18 @@ class Session:
         self._strict = True
         self._calls = {}
         try:
+            readers = [Reader(t, module, self.features, nesting=self.limits.nesting) for t in texts]
+            if source.standard:
+                for reader in readers:
+                    self.deferred.defer(reader)
+                self.deferred.settle()
+                return Loaded(module, found)
             for text in texts:
                 self._shadow(text, module)
-            for text in texts:
-                reader = Reader(text, module, self.features, nesting=self.limits.nesting)
+            for reader in readers:
                 while self._next(reader, module, found):
                     pass
-            if not source.standard:
-                self._check_calls(found)
+            self._check_calls(found)
         finally:
             STATE.module, AT.lazy, self._strict, self._calls = saved
         return Loaded(module, found)
@@ -246,6 +252,7 @@ class Session:
         """The value of a top-level form. `atom`: its place, should it be no list."""
         from sexpgpu.lisp.toplevel import evaluate_top_level
 
+        self.deferred.settle()
         depth = len(STATE.stack)
         STATE.site = Site(form.place if type(form) is SrcCons else atom)
         handlers, restarts = STATE.handlers, STATE.restarts
@@ -377,6 +384,7 @@ class Session:
                 )
             requiring.aliases[alias] = module
         import_names(module, requiring, names, span)
+        self.deferred.settle()
         return module
 
     def _load_required(self, source: Source, path: str, key: str) -> Module:

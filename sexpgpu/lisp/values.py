@@ -40,6 +40,7 @@ class Module:
 
     __slots__ = (
         "aliases",
+        "deferred",
         "exports",
         "inherits",
         "name",
@@ -47,6 +48,7 @@ class Module:
         "shadows",
         "symbols",
         "version",
+        "wanted",
     )
 
     def __init__(self, name: str, inherits: tuple[Module, ...] = (), path: str | None = None):
@@ -58,10 +60,28 @@ class Module:
         self.exports: set[str] | None = None  # None: everything that is not %private
         self.shadows: dict[Symbol, Symbol] = {}  # inherited symbol -> this module's own
         self.version = 0  # raised when a name came to mean another symbol
+        self.deferred: dict[str, Any] = {}  # definitions that wait until their name is met
+        self.wanted: list[Any] = []  # those whose name was met
+
+    def local(self, name: str) -> Symbol | None:
+        """The symbol of that name in this module itself, or None."""
+        found = self.symbols.get(name)
+        if found is None and name in self.deferred:
+            found = self.symbols[name] = Symbol(name, self)
+            self.wanted.append(self.deferred[name])
+        return found
+
+    def public(self) -> list[str]:
+        """The names that other modules may see."""
+        return [
+            name
+            for name in {**self.symbols, **self.deferred}
+            if not name.startswith("%") and (self.exports is None or name in self.exports)
+        ]
 
     def find(self, name: str) -> Symbol | None:
         """The symbol of that name that is visible here, or None."""
-        found = self.symbols.get(name)
+        found = self.local(name)
         if found is None:
             for layer in self.inherits:
                 found = layer.symbols.get(name)
@@ -78,7 +98,7 @@ class Module:
 
     def own(self, name: str) -> Symbol:
         """The symbol of that name that belongs to this module, made when there is none."""
-        found = self.symbols.get(name)
+        found = self.local(name)
         if found is None:
             found = self.symbols[name] = Symbol(name, self)
         return found

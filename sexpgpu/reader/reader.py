@@ -546,7 +546,7 @@ class Reader:
             if layer is not None:
                 raise self._unknown_name(layer, alias, inner, False, at, end)
             raise self._unknown_alias(alias, inner, at, end)
-        found = target.symbols.get(inner)
+        found = target.local(inner)
         private = inner.startswith("%") or (
             target.exports is not None and inner not in target.exports
         )
@@ -573,10 +573,12 @@ class Reader:
 
         public = [
             n
-            for n, s in target.symbols.items()
-            if not n.startswith("%")
-            and (target.exports is None or n in target.exports)
-            and (s.function or s.macro or s.special or s.constant)
+            for n in target.public()
+            if n in target.deferred
+            or (s := target.symbols[n]).function
+            or s.macro
+            or s.special
+            or s.constant
         ]
         near = nearest(inner, public)
         fix = f"write {alias}:{near}" if near else None

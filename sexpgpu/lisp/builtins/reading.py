@@ -82,6 +82,8 @@ def _read(text: str, start: int, preserve: bool) -> tuple[Any, int]:
         raise limit("nesting", STATE.limits.nesting) from None
     if value is END:
         raise _NoForm
+    if session is not None:
+        session.deferred.settle()
     end = reader.at
     if not preserve and end < len(text) and text[end] in _BLANKS:
         end += 1

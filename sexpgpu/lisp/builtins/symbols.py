@@ -96,6 +96,14 @@ def _module_argument(value: Any) -> Module:
     raise package_error(f"there is no module called {name} here")
 
 
+def _found(text: str, home: Module) -> Symbol | None:
+    """The symbol of that name that is visible in a module, defined if its module is a library."""
+    found = home.find(text)
+    if STATE.session is not None:
+        STATE.session.deferred.settle()
+    return found
+
+
 @builtin("intern", "(name &optional module)")
 def intern(name: Any, module: Any = None) -> Any:
     """The symbol of that name in the current module, made when there is none; and its status."""
@@ -103,7 +111,7 @@ def intern(name: Any, module: Any = None) -> Any:
         raise type_error(name, "string")
     text = text_of_string(name)
     home = _module_argument(module)
-    found = home.find(text)
+    found = _found(text, home)
     if home is KEYWORD:
         return MV((keyword(text), NIL if found is None else keyword("external")))
     if found is None:
@@ -125,7 +133,7 @@ def find_symbol(name: Any, module: Any = None) -> Any:
     if type(name) is not String:
         raise type_error(name, "string")
     home = _module_argument(module)
-    found = home.find(text_of_string(name))
+    found = _found(text_of_string(name), home)
     return MV((NIL, NIL)) if found is None else MV((found, _status(found, home)))
 
 
