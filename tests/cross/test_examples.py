@@ -46,7 +46,14 @@ def test_compiles_without_a_warning(path: Path) -> None:
     assert sx.check(path) == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+QUICK = ("digits", "digits-conv", "gpt-char", "gru-char", "line")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=() if p.stem in QUICK else pytest.mark.slow) for p in FILES],
+    ids=lambda p: p.stem,
+)
 def test_both_backends_agree(path: Path, tmp_path: Path) -> None:
     """Six updates, dropout included: the losses and the parameters."""
     experiment = sx.compile(path, knobs=SMALL[path.stem])
