@@ -123,6 +123,7 @@ def declarations(source: Source, features: Sequence[str] = ()) -> tuple[Any, lis
     if not any(word in source.text for word in ("defknob", "defvariant", "defsweep")):
         return knobs.Declarations(), []
     STATE.reset(Limits())  # no session yet: what an earlier one used up must not count here
+    STATE.finish()
     world.prepare()  # so that the language's constants and variables are known
     scratch = Module("scan", (PRELUDE, TENSOR, CL))
     reader = Reader(source, scratch, ("sexpgpu", *features))

@@ -110,14 +110,17 @@ def _lambda_list(form: Any, context: Context) -> tuple[Any, list[Symbol], list[s
             variable = item.car
             default = item.cdr.car if isinstance(item.cdr, Cons) else None
             if isinstance(variable, Cons):
-                variable = variable.cdr.car
+                variable = variable.cdr.car if isinstance(variable.cdr, Cons) else None
         if not isinstance(variable, Symbol):
             raise context.error(codes.E_OPT_001, "a malformed lambda list", at=form)
         names.append(variable)
         if isinstance(default, int | float | Fraction):
             schedulable.append(variable.name)
         if isinstance(item, Cons) and isinstance(item.cdr, Cons) and isinstance(item.cdr.cdr, Cons):
-            names.append(item.cdr.cdr.car)
+            supplied = item.cdr.cdr.car
+            if not isinstance(supplied, Symbol):
+                raise context.error(codes.E_OPT_001, "a malformed lambda list", at=form)
+            names.append(supplied)
     return lisp_list(kept), names, schedulable, auxiliary
 
 

@@ -127,6 +127,7 @@ class Session:
             finally:
                 self._running = False
                 self._random = STATE.random
+                STATE.finish()
 
         return run_deep(body, self._interrupt)
 

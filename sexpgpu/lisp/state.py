@@ -9,6 +9,7 @@ Knows nothing of the compiler.
 from __future__ import annotations
 
 import sys
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +161,7 @@ class State:
         self.module: Module | None = None
         self.session: Any = None
         self.reset(Limits())
+        self.finish()
 
     def reset(self, limits: Limits, seed: int = 0) -> None:
         """Begin an evaluation with fresh limits."""
@@ -179,6 +181,14 @@ class State:
         self.output: Any = Sink()
         self.random: Any = None
         self.seed = seed
+
+    def finish(self) -> None:
+        """End an evaluation: what is read or printed before the next one has no deadline, and does
+        not pay for what this one has used up."""
+        self.deadline = inf
+        self.reserve = self.limits.fuel
+        self.memory = self.limits.memory
+        self.output_left = self.limits.output
 
     def refuel(self, site: Site | None = None) -> None:
         """Called when `fuel` has gone below zero: the next chunk, or E-LIMIT at `site` (a loop's,

@@ -47,6 +47,16 @@ class Terminal:
         before, _, self.seen = self.seen.partition(wanted)
         return before
 
+    def interrupt(self) -> str:
+        """Ctrl-C until there is a prompt: one that comes just before the line editor listens is not
+        noticed until the next key."""
+        for _ in range(20):
+            self.write("\x03")
+            ready, _, _ = select.select([self.file], [], [], 3.0)
+            if ready:
+                return self.see("sx> ")
+        raise AssertionError("no prompt comes after Ctrl-C")
+
     def status(self) -> int:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
@@ -78,13 +88,11 @@ def test_forms_errors_and_the_end(terminal: Terminal, tmp_path: Path) -> None:
 def test_interrupts(terminal: Terminal) -> None:
     terminal.write("(list 1\n")
     terminal.see("... ")
-    terminal.write("\x03")
-    terminal.see("sx> ")
+    terminal.interrupt()
     terminal.write("(progn (princ 'begun) (loop))\n")
     terminal.see("(loop))")
     time.sleep(1.0)
-    terminal.write("\x03")
-    assert "interrupted" in terminal.see("sx> ")
+    assert "interrupted" in terminal.interrupt()
     terminal.write("(+ 1 1)\n")
     assert "2" in terminal.see("sx> ")
     terminal.write(":quit\n")

@@ -176,7 +176,10 @@ def test_every_op_is_reached_by_some_function() -> None:
     text = "".join(p.read_text(encoding="utf-8") for p in folder.rglob("*.py"))
     named = set(re.findall(r'"([a-z0-9-]+)"', text))
     inner = {
+        "attention-bias-grad",
+        "attention-grad",
         "boundary",
+        "cofactors",
         "conv-weight-grad",
         "max-pool-grad",
         "avg-pool-grad",
