@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sexpgpu.diagnostics.codes.lisp import E_LIMIT_008
+from sexpgpu.lisp.errors import arithmetic_error
 from sexpgpu.lisp.registry import BUILTINS, builtin
 from sexpgpu.lisp.values import TENSOR
 from sexpgpu.ops.schema import OpError
@@ -78,6 +79,12 @@ def guard(name: str, call: Python, names: Any, anywhere: bool) -> Python:
             return call(*arguments)
         except OpError as error:
             raise refusal(name, error, arguments, names) from None
+        except OverflowError:
+            raise arithmetic_error(f"{name}: a number is too large for a float") from None
+        except IndexError:
+            if TRACES:
+                raise
+            raise outside(name) from None  # with these arguments it needs a graph after all
 
     return guarded
 

@@ -129,18 +129,17 @@ def logical_not(test: Any) -> Any:
     return wrap(TRACES[-1].emit("not", unify("logical-not", (test,), LOGICAL, ("test",))[0]))
 
 
+_TESTS = {"is-nan": math.isnan, "is-inf": math.isinf, "is-finite": math.isfinite}
+
+
 def _is(name: str, op: str, doc: str, other: bool) -> None:
-    """Declare a test of floats. `other`: the answer for integers, which are all finite."""
+    """Declare a test of floats. `other`: the answer for exact numbers, all finite."""
 
     def apply(x: Any) -> Any:
+        if isinstance(x, float):
+            return T if _TESTS[op](x) else NIL
         if is_number(x):
-            value = float(x)
-            holds = {
-                "is-nan": math.isnan(value),
-                "is-inf": math.isinf(value),
-                "is-finite": math.isfinite(value),
-            }[op]
-            return T if holds else NIL
+            return T if other else NIL
         value = numbers(name, x)
         if value.type.dtype not in FLOATS:
             return wrap(TRACES[-1].full(other, value.type.shape, "bool"))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from trace_driving import at, call, refused, said, world
 
+from sexpgpu.diagnostics.model import SxError
 from sexpgpu.lisp.calls import truth
 from sexpgpu.lisp.errors import LispError
 from sexpgpu.lisp.printer import prin1_text
@@ -188,3 +189,18 @@ def test_every_op_is_reached_by_some_function() -> None:
     }
     later = {"sort"}
     assert set(OPS) - named - inner - later == set()
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize("name", ["cbrt", "digamma", "expm1", "rsqrt", "finite-p"])
+def test_functions_of_numbers_need_a_graph_for_lists(name: str) -> None:
+    with at("a.sx", "(f '(2))"):
+        refused("E-FLOW-003", lambda: call(name, [2]))
+
+
+def test_a_number_that_no_float_holds() -> None:
+    assert call("inf-p", HUGE) is NIL
+    with world() as w, at("a.sx", "(full '(2) n)"), pytest.raises((LispError, SxError)):
+        w("full", [2], HUGE)
