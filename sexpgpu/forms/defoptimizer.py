@@ -18,6 +18,7 @@ from sexpgpu.forms.parse import (
     call,
     here,
     is_keyword,
+    is_list,
     is_name,
     keyword_forms,
     placed,
@@ -95,7 +96,9 @@ def _lambda_list(form: Any, context: Context) -> tuple[Any, list[Symbol], list[s
     schedulable: list[str] = []
     auxiliary: list[Any] = []
     in_aux = False
-    for item in python_list(form) if form is not NIL else []:
+    if not is_list(form):
+        raise context.error(codes.E_OPT_001, "a malformed lambda list", at=form)
+    for item in python_list(form):
         if isinstance(item, Symbol) and item.name in MARKERS:
             in_aux = item.name == "&aux"
             if not in_aux:

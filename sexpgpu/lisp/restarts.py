@@ -294,6 +294,8 @@ def _restart_bind(form: Any, scope: Scope, tails: Tails) -> Node:
         options: dict[str, Node] = {}
         at = item.cdr.cdr
         while isinstance(at, Cons) and isinstance(at.cdr, Cons):
+            if not isinstance(at.car, Symbol):
+                raise malformed(f"{brief(at.car)} is no keyword of restart-bind", form)
             options[at.car.name] = analyze_car(at.cdr, scope)
             at = at.cdr.cdr
         bindings.append((item.car, analyze_car(item.cdr, scope), options))

@@ -222,3 +222,10 @@ def test_a_parameter_of_the_model_is_shown_where_it_is_declared() -> None:
     assert found.code.id == "E-SHAPE-002"
     notes = {note.text: note.span.text for note in found.notes if note.span is not None}
     assert notes["b is the parameter b, declared here"] == "(defparam b (2 3))"
+
+
+@pytest.mark.parametrize("parameters", ["-46", "(a . b)", "(&key (lr 1 2))", "(&key ((1) 2))"])
+def test_a_malformed_lambda_list_of_an_optimizer(parameters: str) -> None:
+    (found,) = check_text(f"{GOOD}(defoptimizer o {parameters} (optimizer-update (p g) p))\n")
+    assert found.code.id == "E-OPT-001"
+    assert "lambda list" in found.headline

@@ -40,6 +40,7 @@ def test_is_a_value(text: str, wanted: str) -> None:
         ("(typep 5 '(unsigned-byte 1000000000000000))", "E-LIMIT-003"),
         ("(subtypep '(signed-byte 1000000000000000) 'bit)", "E-LIMIT-003"),
         ("(sublis '((a . 1) b) '(a b))", "E-TYPE-001"),
+        ("(restart-bind ((skip 'l (lambda (s) 1) 2)) 1)", "E-ARG-004"),
     ],
 )
 def test_is_a_coded_error(text: str, code: str) -> None:
