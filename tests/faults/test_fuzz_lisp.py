@@ -1,6 +1,6 @@
 """Whatever the text, and whatever a builtin is given: a value or a coded error with a place, soon.
 SEXPGPU_FUZZ_SEED=S and SEXPGPU_FUZZ_TEXTS=N choose other texts and more of them;
-SEXPGPU_FUZZ_WIDE=1 tries many more arguments of each builtin (an hour)."""
+SEXPGPU_FUZZ_WIDE=1 tries many more arguments of each builtin."""
 
 from __future__ import annotations
 
