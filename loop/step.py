@@ -91,6 +91,7 @@ class Step:
             if name.startswith("grad-norm/")
         }
         finite = engine.logical_and(engine.is_finite(loss), engine.is_finite(clipped["grad-norm"]))
+        finite = engine.settled({"finite": finite})["finite"]
         applied = engine.logical_and(finite, engine.logical_not(state["halted"]))
         if self._finite == "ignore":
             applied = engine.scalar(True, "bool")
@@ -246,7 +247,7 @@ class Step:
                 more = engine.add(count, engine.scalar(1, "i32"))
                 counts[group.name] = engine.select(due, more, count)
             if group.hyper is not None:
-                values = engine.call(self.document.graphs[group.hyper], given)
+                values = engine.settled(engine.call(self.document.graphs[group.hyper], given))
                 report |= {f"optim/{group.name}/{name}": v for name, v in values.items()}
                 given |= _under("hyper", values)
             given |= self._sums(engine, group.name, state, clipped, given)

@@ -72,6 +72,11 @@ class Engine(Protocol):
         """`new` where the bool scalar holds, else `old` to the bit; trees of one structure."""
         ...
 
+    def settled(self, values: dict[str, Array]) -> dict[str, Array]:
+        """The same floats and bools, for many readers: how they were computed is not repeated in
+        the code of each reader."""
+        ...
+
     def scalar(self, value: float | int | bool, dtype: str) -> Array:
         """A scalar of an IR dtype."""
         ...

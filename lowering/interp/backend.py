@@ -92,6 +92,9 @@ class InterpEngine:
     def select(self, pred: Array, new: Tree, old: Tree) -> Tree:
         return map_tree(lambda a, b: a if pred else b, new, old)
 
+    def settled(self, values: dict[str, Array]) -> dict[str, Array]:
+        return values
+
     def scalar(self, value: float | int | bool, dtype: str) -> Array:
         return np.asarray(value).astype(NUMPY[dtype])
 

@@ -86,6 +86,12 @@ class XlaEngine:
     def select(self, pred: Array, new: Tree, old: Tree) -> Tree:
         return jax.tree.map(lambda a, b: lax.select(pred, a, b), new, old)
 
+    def settled(self, values: dict[str, Array]) -> dict[str, Array]:
+        tuning, pred = self.lowering.tuning, self.lowering.pred
+        if tuning is None or not tuning.fence or pred is None or not values:
+            return values
+        return lax.cond(pred, lambda tree: tree, lambda tree: jax.tree.map(_other, tree), values)
+
     def scalar(self, value: float | int | bool, dtype: str) -> Array:
         return lax.full((), np.asarray(value).astype(LAX[dtype]), LAX[dtype])
 
@@ -115,3 +121,8 @@ class XlaEngine:
 
     def fold_key(self, key: Array, integer: Array | int) -> Array:
         return threefry.fold(key, integer)
+
+
+def _other(x: Array) -> Array:
+    """Some other value of the type: a branch that no compiler can fold with the identity."""
+    return lax.bitwise_not(x) if x.dtype == np.bool_ else lax.neg(x)

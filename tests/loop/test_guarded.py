@@ -21,7 +21,8 @@ FILE = """
 (defmodel net () (submodel body (stack (nn:linear 96 512) (nn:linear 512 96)))
   (forward (x) (body x)))
 (defun objective (model x) (nn:mse (funcall model x) x))
-(defrun net :model (net) :optimizer (optim:adam :lr 1e-3) :steps 2)
+(defrun net :model (net) :steps 2
+  :optimizer (optim:adam :lr (optim:warmup-cosine :peak 1e-3 :warmup 1 :steps 4)))
 """
 
 
@@ -66,13 +67,12 @@ def test_a_guarded_update_is_all_or_nothing(device: str) -> None:
             np.testing.assert_array_equal(kept[name], given[name], err_msg=name)
 
 
-def test_optimizer_states_are_updated_in_place() -> None:
-    """No copy of a state or a parameter is in the program that XLA makes of a step."""
+@pytest.fixture(scope="module")
+def program() -> list[str]:
+    """The lines of the program that XLA makes of a step."""
     document = compile_text(FILE).checked()
     step = Step(document, document.loaders[0].stages[0].name, 1)
     backend = open_backend("cpu")
-    weight = TensorType((96, 512), "f32")
-    assert any(p.shape == weight.shape for p in document.parameters)
     scalar = TensorType((), "i32")
     shapes = {p.path: TensorType(p.shape, p.dtype) for p in document.parameters}
     state = {
@@ -85,8 +85,17 @@ def test_optimizer_states_are_updated_in_place() -> None:
     }  # fmt: skip
     feed = {
         "batch": {"x": TensorType((16, 96), "f32")}, "key": TensorType((2,), "u32"),
-        "ctx": {}, "active": {},
+        "ctx": {"step": scalar, "steps": scalar}, "active": {},
     }  # fmt: skip
-    text = backend.compile(step, (state, feed, {})).text()
-    copies = [line for line in text.splitlines() if " copy(" in line and "f32[96,512]" in line]
-    assert not copies
+    return backend.compile(step, (state, feed, {})).text().splitlines()
+
+
+def test_optimizer_states_are_updated_in_place(program: list[str]) -> None:
+    """No copy of a state or a parameter."""
+    assert not [line for line in program if " copy(" in line and "f32[96,512]" in line]
+
+
+def test_what_all_updates_read_is_computed_once(program: list[str]) -> None:
+    """The schedule and the guard's flag are not part of the code of each parameter's update."""
+    assert len([line for line in program if " cosine(" in line]) == 1
+    assert len([line for line in program if " is-finite(" in line]) == 2  # loss, norm
