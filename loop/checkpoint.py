@@ -30,7 +30,7 @@ from sexpgpu.lowering.interp.dtypes import IR, NUMPY
 
 FOLDER = "checkpoints"
 META = "meta.json"
-FORMAT = 1
+FORMAT = 2
 
 _PARTIAL = ".partial"
 DROPPED = ".dropped"
@@ -95,7 +95,7 @@ def newest_whole(run_directory: str) -> tuple[str | None, list[Diagnostic]]:
 def load(path: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The tensors and the meta data of a checkpoint, verified first.
 
-    Raises E-CKPT-001 (none there), -002 (damaged), -009 (of a later format).
+    Raises E-CKPT-001 (none there), -002 (damaged), -009 (of another format).
     """
     if not os.path.isdir(path):
         raise failure(codes.E_CKPT_001, f"there is no checkpoint {path}")
@@ -104,7 +104,7 @@ def load(path: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise failure(codes.E_CKPT_002, f"checkpoint {path} is damaged: {problem}")
     with open(os.path.join(path, META), encoding="utf-8") as file:
         meta: dict[str, Any] = json.load(file)
-    if meta["format"] > FORMAT:
+    if meta["format"] != FORMAT:
         raise failure(
             codes.E_CKPT_009, f"checkpoint {path} has format {meta['format']}; {FORMAT} is known"
         )

@@ -21,16 +21,21 @@ from sexpgpu.loop.finish import finishers
 from sexpgpu.loop.keys import domain
 from sexpgpu.loop.metrics import Accumulator
 from sexpgpu.loop.report import Layout
+from sexpgpu.loop.rows import Rows, first_rows, with_rows
 from sexpgpu.loop.signals import Requests, interruptible
 from sexpgpu.lowering.backend import Array, Backend, Compiled, Engine
 from sexpgpu.lowering.interp.dtypes import NUMPY
 
 
 class EvaluationGraph:
-    """One graph of a pass as a function of (engine, state, feed, constants), and its report."""
+    """One graph of a pass as a function of (engine, state, feed, constants), which gives its report
+    and the buffers that have a row for each example, for the next batch: `batch` rows, of which a
+    remainder of `rows` sees the first."""
 
-    def __init__(self, document: Document, name: str) -> None:
+    def __init__(self, document: Document, name: str, batch: int, rows: int) -> None:
         self.graph: Graph = document.graphs[name]
+        self._carried = [buffer.path for buffer in with_rows(document)]
+        self._rows = Rows(document, batch, rows)
         self.layout = Layout(
             {n: v.type for n, v in self.graph.outputs.items() if n.startswith("metric/")}
         )
@@ -42,10 +47,12 @@ class EvaluationGraph:
         state: Mapping[str, Any],
         feed: Mapping[str, Any],
         constants: Mapping[str, Array],
-    ) -> Array:
+    ) -> tuple[Array, dict[str, Array]]:
         inputs = dict(constants)
-        for part in ("param", "buffer"):
-            inputs |= {f"{part}/{name}": value for name, value in state[part].items()}
+        inputs |= {f"param/{name}": value for name, value in state["param"].items()}
+        start = engine.scalar(0, "i32")
+        buffers = self._rows.taken(engine, state["buffer"], start)
+        inputs |= {f"buffer/{name}": value for name, value in buffers.items()}
         inputs |= {f"batch/{name}": value for name, value in feed["batch"].items()}
         inputs |= {f"ctx/{name}": value for name, value in feed["ctx"].items()}
         for name, value in self.graph.inputs.items():
@@ -56,7 +63,10 @@ class EvaluationGraph:
                 inputs[name] = engine.cast(counter, value.dtype)
         inputs["rng/key"], inputs["rng/offset"] = feed["key"], feed["offset"]
         out = engine.call(self.graph, inputs)
-        return self.layout.pack(engine, {name: out[name] for name in self.layout.types})
+        report = self.layout.pack(engine, {name: out[name] for name in self.layout.types})
+        new = {p: out[f"buffer/{p}"] for p in self._carried if f"buffer/{p}" in out}
+        carried = {path: state["buffer"][path] for path in self._carried}
+        return report, self._rows.put(engine, carried, new, start)
 
     def add(self, to: Accumulator, prefix: str, vector: np.ndarray) -> None:
         """Take a batch's report into the pass's sums."""
@@ -86,7 +96,13 @@ class Pass:
             stage, evaluation.loader, seed, evaluation.name, evaluation.batches
         )
         self._key = np.array(domain(seed, "eval", evaluation.name), np.uint32)
-        self._whole = EvaluationGraph(document, evaluation.graph) if self.batches.whole else None
+        batch = self.batches.batch
+        self._whole = (
+            EvaluationGraph(document, evaluation.graph, batch, batch)
+            if self.batches.whole
+            else None
+        )
+        self._carried = {b.path: first_rows(document, b, batch) for b in with_rows(document)}
         self._rest = self._rest_graph(document) if self.batches.rest else None
         self._compiled: dict[int, Compiled] = {}
         self._finishers = finishers(document, evaluation.graph, f"eval/{self.name}/")
@@ -121,6 +137,7 @@ class Pass:
     ) -> dict[str, Any] | None:
         """`eval/PASS/NAME` -> value over all records; None when asked to stop before the end."""
         seen = {part: state[part] for part in ("param", "buffer", "counter", "updates")}
+        carried = self._backend.put(dict(self._carried))
         ctx = dict(context)
         if any(
             graph is not None and "ctx/microbatch" in graph.graph.inputs
@@ -147,10 +164,12 @@ class Pass:
                 graph = self._whole if index < self.batches.whole else self._rest
                 if feed is None or graph is None or requests.stopping():
                     return None
+                seen["buffer"] = {**state["buffer"], **carried}
                 compiled = self._compile(graph, seen, feed, constants, requests)
                 if compiled is None:
                     return None
-                reports.append((graph, compiled(seen, feed, constants)))
+                report, carried = compiled(seen, feed, constants)
+                reports.append((graph, report))
                 if index:  # a batch late, so that the device always has work
                     self._read(reports[index - 1], total)
                 progress(index + 1, len(self.batches))
@@ -187,4 +206,4 @@ class Pass:
                 fix="compile the file where its data can be read, or choose a :batch that divides "
                 "the records",
             )
-        return EvaluationGraph(document, name)
+        return EvaluationGraph(document, name, self.batches.batch, self.batches.rest)

@@ -10,6 +10,7 @@ import numpy as np
 from sexpgpu.ir.document import Document
 from sexpgpu.loop.context import StepContext
 from sexpgpu.loop.data.loader import TrainingBatches
+from sexpgpu.loop.data.prefetch import Prefetcher
 from sexpgpu.loop.keys import domain, fold
 from sexpgpu.loop.schedule import Schedule
 from sexpgpu.loop.step import Step, StepState
@@ -25,7 +26,7 @@ class Feed(NamedTuple):
 
 
 class Feeder:
-    """Makes the feeds of a run in order, from a step on: called by the reading thread."""
+    """Makes the feeds of a leg in order, from a step on: called by the reading thread."""
 
     def __init__(
         self,
@@ -50,6 +51,10 @@ class Feeder:
             return Feed(step, 0, None)  # read ahead past the end: never taken
         k = self._schedule.dispatch(step)
         self._step += k
+        return self.of(step, k)
+
+    def of(self, step: int, k: int) -> Feed:
+        """The feed of `k` steps from `step`."""
         tree = self.one(step) if k == 1 else _stacked([self.one(s) for s in range(step, step + k)])
         return Feed(step, k, self._backend.stage(tree))
 
@@ -57,11 +62,46 @@ class Feeder:
         """The feed of a single step (see `step.Step`), on the host. A group of `:every n` is
         updated at the steps that n divides."""
         return {
-            "batch": self._batches.read(step),
+            "batch": self._batches.read(self._context.leg.batch(step)),
             "key": np.array(fold(self._key, step), np.uint32),
             "ctx": self._context.values(step),
             "active": {g.name: np.asarray(step % g.every == 0) for g in self._groups},
         }
+
+
+class Feeds:
+    """The feeds of a run, read ahead by a thread. `make` gives the feeder that goes on from where
+    the run stands. Use as a context manager."""
+
+    def __init__(self, make: Callable[[], Feeder]) -> None:
+        self._make = make
+        self._before = 0.0
+        self.abandoned = False  # a read that hangs was left to itself
+        self._ahead = Prefetcher(make(), 0, depth=3)
+
+    @property
+    def waited(self) -> float:
+        """How long `take` has waited in all, in seconds."""
+        return self._before + self._ahead.waited
+
+    def take(self, interrupted: Callable[[], bool]) -> Feed | None:
+        """The next feed; None when interrupted before it is ready."""
+        return self._ahead.take(interrupted)
+
+    def turn(self, interrupted: Callable[[], bool]) -> None:
+        """Drop what was made ahead: the steps from now on are of another leg. Waits for the read
+        at hand, as a stage that the run comes back to must not be read by two threads."""
+        self._before = self.waited
+        self._ahead.close(interrupted)
+        self.abandoned |= self._ahead.abandoned
+        self._ahead = Prefetcher(self._make(), 0, depth=3)
+
+    def __enter__(self) -> Feeds:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ahead.close()
+        self.abandoned |= self._ahead.abandoned
 
 
 def reporting(step: Step) -> Callable[..., tuple[StepState, dict[str, Array]]]:

@@ -12,7 +12,6 @@ import numpy as np
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, Note, SxError
 from sexpgpu.loop import checkpoint, diagnose, directory
-from sexpgpu.loop.feeds import Feeder
 from sexpgpu.loop.train import NonFiniteError, Trainer
 
 
@@ -30,13 +29,13 @@ def non_finite(trainer: Trainer, found: NonFiniteError, run_directory: str) -> S
     parts.checkpointer.save(step, trainer.host_tensors(), trainer.meta(step), bad=True)
     parts.checkpointer.wait()
     trainer.announce_saved()
-    feed = Feeder(
-        parts.document, parts.batches, trainer.context, parts.schedule, parts.backend, step
-    ).one(step)
-    culprit = diagnose.find(parts.step, before, feed, trainer.host_constants)
+    feed = trainer.feeder(step).one(step)
+    batches, batch = trainer.program.batches, trainer.course.leg.batch(step)
+    culprit = diagnose.find(trainer.program.step, before, feed, trainer.host_constants)
     loss, norm = float(found.values["loss"]), float(found.values["grad-norm"])
     what = f"the loss is {loss}" if not np.isfinite(loss) else f"the gradient norm is {norm}"
-    numbers = parts.batches.record_numbers(step)
+    numbers = batches.record_numbers(batch)
+    stage = f", stage {trainer.course.stage}" if len(parts.programs) > 1 else ""
     some = " ".join(map(str, numbers[:8])) + (" …" if len(numbers) > 8 else "")
     bad = os.path.join(run_directory, checkpoint.FOLDER, f"bad-{step}")
     diagnostic = Diagnostic(
@@ -45,7 +44,7 @@ def non_finite(trainer: Trainer, found: NonFiniteError, run_directory: str) -> S
         (),
         [
             Note(
-                f"batch {step} of loader {run.train}, epoch {parts.batches.epoch(step)}, "
+                f"batch {batch} of loader {run.train}{stage}, epoch {batches.epoch(batch)}, "
                 f"records {some}"
             ),
             Note(f"the state before the step is kept in {bad}"),

@@ -12,6 +12,7 @@ import numpy as np
 
 from sexpgpu.ir.document import Document
 from sexpgpu.loop.keys import Key, domain, of_state
+from sexpgpu.loop.rows import first_rows
 from sexpgpu.loop.scaling import initial_scale, is_scaled
 from sexpgpu.loop.step import StepState
 from sexpgpu.lowering.interp.backend import InterpEngine
@@ -28,7 +29,12 @@ def initial_state(document: Document) -> StepState:
 
     return {
         "param": {p.path: value(p.init, domain(seed, "init", p.path)) for p in document.parameters},
-        "buffer": {b.path: value(b.init, domain(seed, "init", b.path)) for b in document.buffers},
+        "buffer": {
+            b.path: value(b.init, domain(seed, "init", b.path))
+            if b.per is None
+            else first_rows(document, b, document.loader(document.run.train).stages[0].batch)
+            for b in document.buffers
+        },
         "state": {
             path: {s.name: value(s.init, of_state(seed, path, s.name)) for s in update.states}
             for path, update in document.updates.items()

@@ -54,7 +54,7 @@ def base(seed: int) -> Key:
 
 
 def domain(seed: int, four: str, name: str | None = None) -> Key:
-    """The key of a domain (`init trai eval pred opti data synt`), and of a name within it."""
+    """The key of a domain (`init trai eval pred opti data synt curr`), and of a name within it."""
     key = fold(base(seed), word(four))
     return key if name is None else fold(key, fnv(name))
 

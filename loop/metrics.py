@@ -76,6 +76,10 @@ class Accumulator:
             for name, series in self._series.items()
         }
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._series
+
     def clear(self) -> None:
         self._series.clear()
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
-from sexpgpu.ir.document import Document
+from sexpgpu.ir.document import STREAM_START, Document
 from sexpgpu.loop.failure import failure
 from sexpgpu.loop.keys import domain
+from sexpgpu.loop.rows import first_rows, with_rows
 from sexpgpu.lowering.backend import Backend, Compiled, open_backend
 from sexpgpu.lowering.interp.dtypes import NUMPY
 
@@ -19,11 +20,12 @@ from sexpgpu.lowering.interp.dtypes import NUMPY
 class Predictor:
     """`predict` of a document for the values of a model, compiled when it is first called.
 
-    `model`: every `param/PATH` and `buffer/PATH`. Called with records by field, each an array
-    [records, …], it gives an array [records, …], or a tuple of them. Records are fed in batches of
-    the graph's extent; the last is filled up with copies of the last record, whose outputs are
-    dropped. An output whose first axis is not the batch's is the same for all records: it is given
-    as it is. Raises SxError for a missing or unknown field, and for a shape that does not fit."""
+    `model`: every `param/PATH` and `buffer/PATH`, and the `surroundings`. Called with records
+    by field, each an array [records, …], it gives an array [records, …], or a tuple of them.
+    Records are fed in batches of the graph's extent; the last is filled up with copies of the last
+    record, whose outputs are dropped. An output whose first axis is not the batch's is the same
+    for all records: it is given as it is. Raises SxError for a missing or unknown field, and for a
+    shape that does not fit."""
 
     def __init__(self, document: Document, model: Mapping[str, np.ndarray], device: str) -> None:
         if "predict" not in document.graphs:
@@ -46,7 +48,8 @@ class Predictor:
         self._backend: Backend | None = None
 
     def __call__(self, fields: Mapping[str, Any]) -> Any:
-        known = {f.name for f in self.document.loader(self.document.run.train).stages[0].fields}
+        stage = self.document.loader(self.document.run.train).stages[0]
+        known = {*(f.name for f in stage.fields), *([STREAM_START] if stage.streams else [])}
         for name in fields:
             if name not in known:
                 raise failure(
@@ -93,6 +96,34 @@ class Predictor:
             else:
                 results.append(np.asarray(parts[0][name]))
         return results[0] if len(results) == 1 else tuple(results)
+
+
+def surroundings(
+    document: Document, tensors: Mapping[str, np.ndarray], known: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """What the `predict` graph reads besides parameters, buffers and records: `statistic/…`, and
+    `ctx/…` as they stood (`known`, of a checkpoint's meta data) when the parameters were taken; and
+    buffers with a row for each example as they begin."""
+    graph = document.graphs.get("predict")
+    found: dict[str, np.ndarray] = {}
+    rows = {buffer.path: buffer for buffer in with_rows(document)}
+    for name, value in graph.inputs.items() if graph is not None else ():
+        kind, _, key = name.partition("/")
+        if key in rows and kind == "buffer":
+            found[name] = first_rows(document, rows[key], value.type.shape[0])
+        if kind not in ("ctx", "statistic"):
+            continue
+        number = tensors.get(name if kind == "statistic" else key)  # updates, counter/NAME
+        if number is None:
+            number = 0 if key == "microbatch" else known.get(key)
+        if number is None:
+            raise failure(
+                codes.E_EVAL_033,
+                f"predict reads {name}, which the run has not kept",
+                fix="use parameters of a run of this very file",
+            )
+        found[name] = np.asarray(number).astype(NUMPY[value.dtype])
+    return found
 
 
 def _records(name: str, given: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

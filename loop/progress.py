@@ -100,6 +100,10 @@ def line_of(record: Mapping[str, Any]) -> str | None:
             if isinstance(value, float | str)
         ]
         return f"step {step}  {record['pass']}: {'  '.join(values)}  ({record['records']} records)"
+    if kind == "stage":
+        if record["stage"] == record["before"]:
+            return None
+        return f"step {step}  stage {record['stage']} after {record['before']}"
     if kind == "checkpoint":
         return f"step {step}  saved {record['path']}{'  (best)' if record['best'] else ''}"
     if kind == "resume":

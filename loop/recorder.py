@@ -56,24 +56,34 @@ class Clock:
 
 
 class Recorder:
-    """The training series of a run. `sums` and the counts below travel in checkpoints."""
+    """The training series of a run. `sums` and the counts below travel in checkpoints; so does
+    `between`, the same since the curriculum last ran, where there is one."""
 
-    def __init__(self, step: Step, log_every: int, steps: int, ignore: bool) -> None:
-        self._step = step
+    def __init__(
+        self, step: Step, log_every: int, steps: int, ignore: bool, curriculum: bool = False
+    ) -> None:
         self._log_every = log_every
         self._steps = steps
         self._ignore = ignore  # :finite :ignore: non-finite steps are steps like others
-        self._terms = [t for t in step.terms if t != "objective"]
-        if self._terms and "objective" in step.terms:
-            self._terms.append("objective")
-        self.sums = Accumulator(finishers(step.document, step.train.name, "train/"))
+        self._has_curriculum = curriculum
+        self.follow(step)
         self.clock = Clock()
         self.nonfinite = 0  # in the whole run
-        self._flops = step.flops
         self.peak_flops: float | None = None  # of the device, a second
         self._read_since = 0  # steps of this process since the last event
         self._waited = 0.0
         self._counters: dict[str, int] = {}
+
+    def follow(self, step: Step) -> None:
+        """From now on the reports are of this step. What came before has been told."""
+        self._step = step
+        self._terms = [t for t in step.terms if t != "objective"]
+        if self._terms and "objective" in step.terms:
+            self._terms.append("objective")
+        finish = finishers(step.document, step.train.name, "train/")
+        self.sums = Accumulator(finish)
+        self.between = Accumulator(finish)
+        self._flops = step.flops
 
     def add(self, values: Mapping[str, np.ndarray]) -> bool:
         """Take in one step's report; gives whether it was finite."""
@@ -91,6 +101,17 @@ class Recorder:
     def ends_interval(self, done: int) -> bool:
         """Whether a train event is written when that many steps are done."""
         return done % self._log_every == 0 or done == self._steps
+
+    @property
+    def pending(self) -> bool:
+        """Whether anything has been read since the last train event."""
+        return not self.sums.is_empty
+
+    def lesson(self) -> dict[str, Any]:
+        """The series since the curriculum last ran, for its next decision."""
+        found = self.between.results()
+        self.between.clear()
+        return found
 
     def results(
         self, counters: Mapping[str, int], waited: float, memory_peak: int | None
@@ -131,14 +152,24 @@ class Recorder:
         self._counters = dict(counters)
 
     def save(self) -> dict[str, Any]:
-        return {"sums": self.sums.save(), "nonfinite": self.nonfinite}
+        return {
+            "sums": self.sums.save(),
+            "between": self.between.save(),
+            "nonfinite": self.nonfinite,
+        }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         self.sums.restore(saved["sums"])
+        self.between.restore(saved["between"])
         self.nonfinite = saved["nonfinite"]
 
+    def _add(self, name: str, value: Any, weight: float = 1.0, reduce: str = "mean") -> None:
+        self.sums.add(name, value, weight, reduce)
+        if self._has_curriculum:
+            self.between.add(name, value, weight, reduce)
+
     def _add_values(self, values: Mapping[str, np.ndarray]) -> None:
-        add = self.sums.add
+        add = self._add
         add("train/loss", values["loss"])
         add("train/grad-norm", values["grad-norm"])
         for term in self._terms:

@@ -26,7 +26,7 @@ class Schedule:
         self.steps = steps
         self._passes = passes
         self._every = document.run.checkpoint.every
-        self._together = together
+        self.together = together
         taken = document.run.diagnostics
         self._watched = None if taken is None else taken.every
 
@@ -48,7 +48,7 @@ class Schedule:
         """How many steps the dispatch that begins at `step` runs: all of an aligned group of
         `together` when nothing happens within it, else 1. The first group runs one by one, so
         that the first numbers come early."""
-        k = self._together
+        k = self.together
         if any(self.watches(s) for s in range(step, step + k)):
             return 1
         if k == 1 or step % k or step == 0 or step + k > self.steps:

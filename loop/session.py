@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sexpgpu.diagnostics.model import SxError
-from sexpgpu.ir.document import Document
+from sexpgpu.ir.document import CURRICULUM, Document
 from sexpgpu.loop import checkpoint, directory, resume, status
 from sexpgpu.loop.averages import model_of
 from sexpgpu.loop.data.loader import TrainingBatches
@@ -21,17 +21,19 @@ from sexpgpu.loop.guard import non_finite
 from sexpgpu.loop.initial import flattened, initial_state, unflattened
 from sexpgpu.loop.ledger import Ledger, machine_of
 from sexpgpu.loop.lock import RunLock
+from sexpgpu.loop.moving import Curriculum
+from sexpgpu.loop.predict import surroundings
 from sexpgpu.loop.progress import Progress
 from sexpgpu.loop.recorder import Recorder
 from sexpgpu.loop.run import RunOptions, RunResult
 from sexpgpu.loop.schedule import Schedule, steps_together
 from sexpgpu.loop.signals import Requests, interruptible, listening
+from sexpgpu.loop.stages import programs
 from sexpgpu.loop.statistics import compute as statistics
 from sexpgpu.loop.statistics import wanted as wanted_statistics
-from sexpgpu.loop.step import Step, StepState
+from sexpgpu.loop.step import StepState
 from sexpgpu.loop.targets.fan import Fan
 from sexpgpu.loop.train import COMPLETE, NonFiniteError, Parts, Trainer
-from sexpgpu.loop.watching import Watching
 from sexpgpu.loop.weights import initialized
 from sexpgpu.lowering.backend import Backend, open_backend
 from sexpgpu.lowering.interp.dtypes import NUMPY
@@ -39,11 +41,13 @@ from sexpgpu.lowering.peaks import peak_flops
 
 
 class Beginning(NamedTuple):
-    """The state that a run begins with. `meta` is the checkpoint's, None at step 0."""
+    """The state that a run begins with. `meta`, and the tensors of the curriculum in `lessons`,
+    are the checkpoint's; None, and none, at step 0."""
 
     state: StepState
     constants: dict[str, np.ndarray]
     meta: dict[str, Any] | None
+    lessons: dict[str, np.ndarray]
 
 
 class Session:
@@ -68,7 +72,7 @@ class Session:
         self._reason = "failed"
         self._lock: RunLock | None = None
         self._ledger: Ledger | None = None
-        self._batches: TrainingBatches | None = None
+        self._batches: list[TrainingBatches] = []  # one for each stage
         self._passes: list[Pass] = []
         self._fan: Fan | None = None
         self._machine: Mapping[str, Any] = {}
@@ -91,7 +95,7 @@ class Session:
         lock = self._claim(start)
         if start.path is None:
             self._open_ledger(start, lock)
-        steps, batches = self._open_training_data()
+        steps = self._open_training_data()
         beginning = self._begin(start, steps)
         # A resume that is refused has written nothing so far: the run is as it was.
         ledger = self._ledger or self._open_ledger(start, lock)
@@ -106,7 +110,7 @@ class Session:
                 self._end(self._requests.stop or "stopped")
                 return
             beginning.constants.update(taken)
-        trainer = self._build(backend, start, lock, ledger, batches, beginning, steps)
+        trainer = self._build(backend, start, lock, ledger, beginning, steps)
         self._write_down(start, ledger, beginning, steps)
         try:
             self._end(trainer.run())
@@ -158,6 +162,7 @@ class Session:
             if name.startswith("param/")
         }
         self.result.model = model_of(self.document, tensors)
+        self.result.model |= surroundings(self.document, tensors, meta["ctx"])
         self.result.state, self.result.step = "finished", before["step"]
         self.result.summary = before.get("summary", {})
         return True
@@ -182,19 +187,19 @@ class Session:
         )
         return self._ledger
 
-    def _open_training_data(self) -> tuple[int, TrainingBatches]:
-        """The steps of the run, and the loader that they read."""
+    def _open_training_data(self) -> int:
+        """Open what every stage of the training loader reads; gives the steps of the run."""
         run = self.document.run
-        stage = self.document.loader(run.train).stages[0]
-        batches = self._batches = TrainingBatches(stage, run.train, run.seed)
-        return self.options.steps or run.steps or batches.steps_of(run.epochs or 0), batches
+        for stage in self.document.loader(run.train).stages:
+            self._batches.append(TrainingBatches(stage, run.train, run.seed))
+        return self.options.steps or run.steps or self._batches[0].steps_of(run.epochs or 0)
 
     def _begin(self, start: resume.Start, steps: int) -> Beginning:
         """The state of step 0, or of the checkpoint to go on from, checked against the document."""
         state = initial_state(self.document)
         if start.path is None:
             state, self._taken_from = initialized(self.document, state)
-            return Beginning(state, {}, None)
+            return Beginning(state, {}, None, {})
         tensors, meta = checkpoint.load(start.path)
         if not start.foreign:
             check_mark(start.directory, meta["events"])
@@ -205,11 +210,20 @@ class Session:
         like = flattened(state)
         for name, type in wanted_statistics(self.document).items():
             like[name] = np.empty(type.shape, NUMPY[type.dtype])
+        moves = self._curriculum()
+        like |= {} if moves is None else moves.tensors()
         resume.check_tensors(tensors, like, start.path)
         constants = {n: a for n, a in tensors.items() if n.startswith("statistic/")}
+        lessons = {n: a for n, a in tensors.items() if n.startswith(f"{CURRICULUM}/")}
         if start.foreign:  # its best, and the time it took, are another run's
             meta |= {"best": None, "stop": None, "wall": 0.0}
-        return Beginning(unflattened(tensors, state), constants, meta)
+        return Beginning(unflattened(tensors, state), constants, meta, lessons)
+
+    def _curriculum(self) -> Curriculum | None:
+        document = self.document
+        if document.curriculum is None:
+            return None
+        return Curriculum(document, len(document.loader(document.run.train).stages))
 
     def _experiment(self, steps: int) -> dict[str, Any]:
         found = resume.described(self.document, self._ir_hash)
@@ -222,20 +236,17 @@ class Session:
         start: resume.Start,
         lock: RunLock,
         ledger: Ledger,
-        batches: TrainingBatches,
         beginning: Beginning,
         steps: int,
     ) -> Trainer:
         document = self.document
-        stage = document.loader(document.run.train).stages[0]
-        step = Step(document, stage.name, stage.microbatches or document.run.microbatches)
-        watching = None
-        if document.run.diagnostics is not None:
-            watching = Watching(document, stage.name, step.microbatches)
+        made = programs(document, self._batches)
+        step, moves = made[0].step, self._curriculum()
         passes = {e.name: e for e in document.evaluations}
         for name in document.run.evaluations:
             self._passes.append(Pass(document, passes[name], backend))
-        together = steps_together(document, backend.name, step.flops, steps)
+        flops = max(program.step.flops for program in made)
+        together = steps_together(document, backend.name, flops, steps)
         self._saver = checkpoint.Checkpointer(start.directory, document.run.checkpoint)
         facts = {
             "manifest": document.manifest,
@@ -246,12 +257,17 @@ class Session:
         parts = Parts(
             document=document,
             backend=backend,
-            step=step,
-            watching=None if watching is None or watching.is_empty else watching,
-            batches=batches,
+            programs=made,
+            curriculum=moves,
             passes=self._passes,
             schedule=Schedule(document, self._passes, steps, together),
-            recorder=Recorder(step, document.run.log_every, steps, document.run.finite == "ignore"),
+            recorder=Recorder(
+                step,
+                document.run.log_every,
+                steps,
+                document.run.finite == "ignore",
+                curriculum=moves is not None,
+            ),
             events=ledger.events,
             status=ledger.status,
             requests=self._requests,
@@ -263,7 +279,7 @@ class Session:
         parts.recorder.peak_flops = self._machine["peak_flops"]
         trainer = self._trainer = Trainer(parts, beginning.state, beginning.constants, facts)
         if beginning.meta is not None:
-            trainer.restore(beginning.meta)
+            trainer.restore(beginning.meta, beginning.lessons)
         return trainer
 
     def _write_down(
@@ -318,7 +334,10 @@ class Session:
                     for name, array in tensors.items()
                     if name.startswith("param/")
                 }
-                result.model = model_of(self.document, tensors) if tensors else {}
+                if tensors:
+                    result.model = model_of(self.document, tensors)
+                    known = trainer.known(trainer.step)
+                    result.model |= surroundings(self.document, tensors, known)
             if self._ledger is not None:
                 result.summary = self._summary(trainer)
                 self._ledger.ended(result, self._reason, error)
@@ -327,7 +346,7 @@ class Session:
                     self._progress.warning(found)
                     result.diagnostics.append(found)
         finally:
-            for part in (self._batches, *self._passes, self._ledger, self._progress):
+            for part in (*self._batches, *self._passes, self._ledger, self._progress):
                 if part is not None:
                     part.close()
             if self._lock is not None:
@@ -336,13 +355,12 @@ class Session:
 
     def _summary(self, trainer: Trainer | None) -> Mapping[str, Any]:
         """The final and best metrics, totals, and seconds of wall time."""
-        batch = self._batches.batch if self._batches is not None else 0
         return {
             "metrics": dict(trainer.last) if trainer is not None else {},
             "best": trainer.best if trainer is not None else None,
             "totals": {
                 "steps": self.result.step,
-                "samples": self.result.step * batch,
+                "samples": trainer.course.samples(self.result.step) if trainer is not None else 0,
                 "nonfinite": trainer.parts.recorder.nonfinite if trainer is not None else 0,
             },
             "wall_s": trainer.wall() if trainer is not None else time.monotonic() - self._began,

@@ -31,7 +31,8 @@ def compute(document: Document) -> dict[str, np.ndarray]:
     out: dict[str, np.ndarray] = {}
     of_loader: dict[str, dict[str, dict[str, np.ndarray]]] = {}
     for name, type in sorted(wanted(document).items()):
-        _, loader, field, what = name.split("/")
+        _, loader, rest = name.split("/", 2)
+        field, _, what = rest.rpartition("/")
         if loader not in of_loader:
             of_loader[loader] = _moments(document, loader)
         out[name] = of_loader[loader][field][what].astype(NUMPY[type.dtype])

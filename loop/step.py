@@ -26,6 +26,7 @@ from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.loop.guarded import APPLIED, guarded
 from sexpgpu.loop.keys import domain
 from sexpgpu.loop.report import Layout, extremes_graph, extremes_start
+from sexpgpu.loop.rows import Rows
 from sexpgpu.loop.scaling import is_scaled, next_scale, overflowed, unscaling
 from sexpgpu.lowering.backend import Array, Engine
 from sexpgpu.ops.totals import graph_cost
@@ -62,6 +63,8 @@ class Step:
         self.reductions: dict[str, str] = {}
         self._know_reductions(document.metrics.get(f"train/{stage}", []))
         self._finite = document.run.finite
+        self._part = self.batch // microbatches
+        self._rows = Rows(document, self.batch, self._part)
         self._update_graphs = {
             update.graph: guarded(document.graphs[update.graph])
             for update in document.updates.values()
@@ -156,11 +159,12 @@ class Step:
 
         def body(part: Arrays, index: Array, carry: Any) -> tuple[Arrays, Any]:
             inputs = self._microbatch(engine, part, index, shared)
-            inputs |= _under("buffer", carry["buffer"])
+            start = self._start(engine, index)
+            inputs |= _under("buffer", self._rows.taken(engine, carry["buffer"], start))
             out = engine.call(self.train, inputs)
-            buffers = {
-                path: out.pop(f"buffer/{path}", old) for path, old in carry["buffer"].items()
-            }
+            given = [path for path in carry["buffer"] if f"buffer/{path}" in out]
+            new = {path: out.pop(f"buffer/{path}") for path in given}
+            buffers = self._rows.put(engine, carry["buffer"], new, start)
             new = {name: out.pop(f"metric/{name}/value") for name in self._extremes}
             if n > 1 and new:
                 new = engine.call(
@@ -191,20 +195,25 @@ class Step:
 
         def body(part: Arrays, index: Array) -> Arrays:
             inputs = self._microbatch(engine, part, index, shared)
-            return engine.call(graph, inputs | _under("buffer", state["buffer"]))
+            start = self._start(engine, index)
+            buffers = self._rows.taken(engine, state["buffer"], start)
+            return engine.call(graph, inputs | _under("buffer", buffers))
 
         sums = engine.accumulate(body, feed["batch"], self.microbatches)
         return {f"total/{term}": sums[f"loss/{term}/weight"] for term in self.terms}
 
     def _microbatch(self, engine: Engine, part: Arrays, index: Array, shared: Arrays) -> Arrays:
         """The inputs of a graph for one microbatch; its draws go on where the last one's end."""
-        rows = self.batch // self.microbatches
         inputs = {**shared, **_under("batch", part)}
-        inputs["rng/offset"] = engine.cast(engine.mul(index, engine.scalar(rows, "i32")), "u32")
+        inputs["rng/offset"] = engine.cast(self._start(engine, index), "u32")
         wanted = self.train.inputs.get("ctx/microbatch")
         if wanted is not None:
             inputs["ctx/microbatch"] = engine.cast(index, wanted.dtype)
         return inputs
+
+    def _start(self, engine: Engine, index: Array) -> Array:
+        """The place of a microbatch's first example in the batch."""
+        return engine.mul(index, engine.scalar(self._part, "i32"))
 
     def _loss(self, engine: Engine, sums: Arrays) -> Array:
         """Σ over terms of Σ weight·mean / Σ weight; a term without weight counts 0."""

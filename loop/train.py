@@ -1,4 +1,5 @@
-"""The loop: next batch, step, metrics, evaluations, checkpoint, stop. In that order, always.
+"""The loop: next batch, step, metrics, evaluations, curriculum, checkpoint, stop. In that order,
+always.
 
 Drives any Backend. What opens and closes its parts is `run.py`; when things happen is
 `schedule.py`. Reports are read a step late, so that the host never stalls the device; before an
@@ -19,24 +20,25 @@ from sexpgpu.diagnostics.codes.run import W_RUN_031
 from sexpgpu.diagnostics.codes.system import E_CKPT_007
 from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.ir.document import Document
+from sexpgpu.ir.types import TensorType
 from sexpgpu.loop.averages import Averages
 from sexpgpu.loop.best import Best
 from sexpgpu.loop.checkpoint import Checkpointer, Saved
 from sexpgpu.loop.context import StepContext
-from sexpgpu.loop.data.loader import TrainingBatches
-from sexpgpu.loop.data.prefetch import Prefetcher
 from sexpgpu.loop.evaluate import Pass
 from sexpgpu.loop.events import EventLog
+from sexpgpu.loop.executables import Executables
 from sexpgpu.loop.failure import as_json, failure, warning
-from sexpgpu.loop.feeds import Feed, Feeder, reporting, reporting_many
+from sexpgpu.loop.feeds import Feed, Feeder, Feeds
 from sexpgpu.loop.initial import flattened
+from sexpgpu.loop.moving import Curriculum
 from sexpgpu.loop.recorder import Recorder
 from sexpgpu.loop.schedule import Schedule
-from sexpgpu.loop.signals import Requests, interruptible
+from sexpgpu.loop.signals import Requests
+from sexpgpu.loop.stages import Course, Leg, Program
 from sexpgpu.loop.status import Status
-from sexpgpu.loop.step import Step, StepState, context_types
-from sexpgpu.loop.watching import Watching
-from sexpgpu.lowering.backend import Backend, Compiled
+from sexpgpu.loop.step import StepState, context_types
+from sexpgpu.lowering.backend import Backend
 
 COMPLETE = ("finished", "stopped early")
 """How `Trainer.run` says that nothing is left to do."""
@@ -56,9 +58,8 @@ class Parts(NamedTuple):
 
     document: Document
     backend: Backend
-    step: Step
-    watching: Watching | None  # where diagnostics were selected
-    batches: TrainingBatches
+    programs: list[Program]  # one for each stage of the training loader
+    curriculum: Curriculum | None
     passes: list[Pass]
     schedule: Schedule
     recorder: Recorder
@@ -82,23 +83,20 @@ class Trainer:
         facts: Mapping[str, Any],
     ) -> None:
         self.parts = parts
-        self.stage = parts.document.loader(parts.document.run.train).stages[0].name
+        self.course = Course(parts.document.loader(parts.document.run.train).stages)
         self.step = int(state["step"])
         self.state = parts.backend.put(state)
         self.constants = parts.backend.put(dict(constants))
         self.host_constants = dict(constants)
         self._facts = dict(facts)
-        self.context = StepContext(
-            parts.batches,
-            parts.schedule.steps,
-            parts.document.run.seed,
-            context_types(parts.document, parts.step.train)
-            | (context_types(parts.document, parts.watching.train) if parts.watching else {}),
-        )
+        self._context_types: dict[str, TensorType] = {}
+        for program in parts.programs:
+            for step in (program.step, program.watching):
+                if step is not None:
+                    self._context_types |= context_types(parts.document, step.train)
         self.averages = Averages(parts.document, parts.backend)
-        self._compiled: dict[int, Compiled] = {}
+        self.executables = Executables(parts.backend, parts.requests, parts.status, parts.recorder)
         self._unread: deque[tuple[int, int, Any]] = deque()
-        self._watch_compiled: Compiled | None = None
         self._watched: dict[int, Any] = {}  # step -> its diagnostics, not yet read
         self._saved_at: int | None = None
         self._fresh = True  # nothing has been done at this step yet
@@ -108,7 +106,7 @@ class Trainer:
         self._best = None if policy is None else Best(":best", *policy)
         self._stop = None if stop is None else Best(":stop", *stop.best)
         self.last: dict[str, Any] = {}  # the newest value of every series
-        self.abandoned = False  # a compilation goes on in a thread of its own
+        self._left = False  # a read goes on in a thread of its own
         self.wall_before = 0.0
         self._began = time.monotonic()
 
@@ -116,6 +114,28 @@ class Trainer:
     def best(self) -> dict[str, Any] | None:
         """The best of the series that `:best` follows: {series, value, step}."""
         return None if self._best is None else self._best.found
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether a read or a compilation goes on in a thread of its own."""
+        return self._left or self.executables.abandoned
+
+    @property
+    def program(self) -> Program:
+        """What runs the steps of the stage that the run is in."""
+        return self.parts.programs[self.course.leg.stage]
+
+    def feeder(self, step: int, leg: Leg | None = None) -> Feeder:
+        """Makes the feeds of a leg, by default the one that the run is on, from a step on."""
+        parts = self.parts
+        context = self._context(self._context_types, leg)
+        batches = parts.programs[context.leg.stage].batches
+        return Feeder(parts.document, batches, context, parts.schedule, parts.backend, step)
+
+    def _context(self, types: Mapping[str, TensorType], leg: Leg | None = None) -> StepContext:
+        parts, leg = self.parts, leg or self.course.leg
+        batches = parts.programs[leg.stage].batches
+        return StepContext(batches, parts.schedule.steps, parts.document.run.seed, types, leg)
 
     # -- the loop ---------------------------------------------------------------------------
 
@@ -125,13 +145,13 @@ class Trainer:
         data and checkpoints."""
         parts = self.parts
         parts.recorder.begin(self._counters())
+        if len(parts.programs) > 1:
+            parts.status.update(stage=self.course.stage)
+            self._prepare()
         if self._fresh:
             self.due = [p.name for p in parts.schedule.due_passes(0)]
         self._settle(self.due, save=self._fresh and self.step == parts.schedule.steps)
-        feeder = Feeder(
-            parts.document, parts.batches, self.context, parts.schedule, parts.backend, self.step
-        )
-        with Prefetcher(feeder, 0, depth=3) as feeds:
+        with Feeds(lambda: self.feeder(self.step)) as feeds:
             while self._goes_on():
                 feed = feeds.take(parts.requests.stopping)
                 if feed is None or not self._dispatch(feed):
@@ -139,9 +159,12 @@ class Trainer:
                 while len(self._unread) > 1:
                     self._read(feeds.waited)
                 self._show()
+                leg = self.course.leg
                 self._attend(feeds.waited)
+                if self.course.leg is not leg:
+                    feeds.turn(parts.requests.stopping)
             self._drain(feeds.waited)
-        self.abandoned |= feeds.abandoned
+        self._left = feeds.abandoned
         if self._patience_is_over() and not self.due and self.step < parts.schedule.steps:
             self._settle(self._last_passes(), save=self._saved_at != self.step)
         over = self.step == parts.schedule.steps or self._patience_is_over()
@@ -170,54 +193,29 @@ class Trainer:
 
     def _dispatch(self, feed: Feed) -> bool:
         """Start the steps of a feed; false when asked to stop while they are being compiled."""
-        compiled = self._compiled.get(feed.k)
+        program, trees = self.program, (self.state, feed.tree, self.constants)
+        compiled = self.executables.steps(program, feed, self.state, self.constants)
         if compiled is None:
-            compiled = self._compile(feed)
-            if compiled is None:
-                self.abandoned = True
+            return False
+        if program.watching is not None and self.parts.schedule.watches(feed.step):
+            watch = self.executables.watch(program, feed, self.state, self.constants)
+            if watch is None:
                 return False
-        watching = self.parts.watching
-        if watching is not None and self.parts.schedule.watches(feed.step):
-            if not self._watch(watching, feed):
-                self.abandoned = True
-                return False
-        self.state, report = compiled(self.state, feed.tree, self.constants)
+            self._watched[feed.step] = watch(*trees)
+        self.state, report = compiled(*trees)
         self._unread.append((feed.step, feed.k, report))
         self.step += feed.k
         return True
 
-    def _watch(self, watching: Watching, feed: Feed) -> bool:
-        """Start the diagnostics of a step; false when asked to stop while they are compiled."""
-        trees = (self.state, feed.tree, self.constants)
-        if self._watch_compiled is None:
-            began = time.perf_counter()
-            self.parts.status.update(state="compiling")
-            self._watch_compiled = interruptible(
-                lambda: self.parts.backend.compile(watching.take, trees, donate=()),
-                self.parts.requests,
-            )
-            if self._watch_compiled is None:
-                return False
-            self.parts.recorder.clock.add("compile", time.perf_counter() - began)
-            self.parts.status.update(state="running")
-        self._watched[feed.step] = self._watch_compiled(*trees)
-        return True
-
-    def _compile(self, feed: Feed) -> Compiled | None:
-        parts = self.parts
-        began = time.perf_counter()
-        parts.status.update(state="compiling")
-        k = feed.k
-        function = reporting(parts.step) if k == 1 else reporting_many(parts.step, k)
-        examples = (self.state, feed.tree, self.constants)
-        compiled = interruptible(
-            lambda: parts.backend.compile(function, examples, donate=(0,)), parts.requests
-        )
-        if compiled is not None:
-            self._compiled[k] = compiled
-            parts.recorder.clock.add("compile", time.perf_counter() - began)
-            parts.status.update(state="running")
-        return compiled
+    def _prepare(self) -> None:
+        """Compile the steps of every stage, so that what fails there fails before the first step;
+        until asked to stop."""
+        for stage, program in enumerate(self.parts.programs):
+            feeder = self.feeder(0, Leg(stage, 0, 0, 0))
+            for k in sorted({1, self.parts.schedule.together}):
+                feed = feeder.of(0, k)
+                if self.executables.steps(program, feed, self.state, self.constants) is None:
+                    return
 
     def _attend(self, waited: float) -> None:
         """What is due after the steps done: evaluations, a checkpoint, saves that have ended."""
@@ -226,19 +224,22 @@ class Trainer:
         save = parts.schedule.saves(self.step) or parts.requests.take_checkpoint()
         if due or save:
             self._drain(waited)
-            self._settle(due, save)
+            self._settle(due, save, waited)
         self.announce_saved()
         self._note_signals()
         if parts.lock_lost():
             raise failure(E_CKPT_007, "another process has taken over this run's directory")
 
-    def _settle(self, due: Sequence[str], save: bool) -> None:
-        """Evaluate, then save. What a stop keeps from being evaluated stays due."""
+    def _settle(self, due: Sequence[str], save: bool, waited: float = 0.0) -> None:
+        """Evaluate, ask the curriculum, then save. What a stop keeps from being evaluated stays
+        due, and the curriculum waits for it."""
         self.due = list(due)
         while self.due and not self.parts.requests.stopping():
             if not self._evaluate(next(p for p in self.parts.passes if p.name == self.due[0])):
                 break
             self.due.pop(0)
+        if due and not self.due and self.parts.curriculum is not None:
+            self._move(self.parts.curriculum, waited)
         if save or (self.best is not None and self.best["step"] == self.step and due):
             self._save()
 
@@ -254,11 +255,12 @@ class Trainer:
         first, k, report = self._unread.popleft()
         host = parts.backend.get(report)
         vectors = host["packed"].reshape(k, -1)
-        if first in self._watched and parts.watching is not None:
-            told = parts.watching.told(parts.backend.get(self._watched.pop(first)))
+        step, watching = self.program.step, self.program.watching
+        if first in self._watched and watching is not None:
+            told = watching.told(parts.backend.get(self._watched.pop(first)))
             parts.events.append("diagnostic", first + 1, values=told)
         for i in range(k):
-            values = parts.step.layout.unpack(vectors[i])
+            values = step.layout.unpack(vectors[i])
             finite = parts.recorder.add(values)
             if not finite and parts.document.run.finite != "ignore":
                 if bool(values["halted"]):
@@ -268,9 +270,15 @@ class Trainer:
                 counters = {
                     name: int(np.reshape(total, k)[i]) for name, total in host["counter"].items()
                 }
-                series = parts.recorder.results(counters, waited, parts.backend.memory_peak())
-                self.last |= series
-                parts.events.append("train", first + i + 1, metrics=series)
+                self._tell(first + i + 1, counters, waited)
+
+    def _tell(self, step: int, counters: Mapping[str, int], waited: float) -> None:
+        """The train event of the interval that ends after that many steps."""
+        parts = self.parts
+        series = parts.recorder.results(counters, waited, parts.backend.memory_peak())
+        self.last |= series
+        staged = {"stage": self.course.stage} if len(parts.programs) > 1 else {}
+        parts.events.append("train", step, metrics=series, **staged)
 
     def _skipped(self, step: int, values: Mapping[str, np.ndarray]) -> None:
         self.warn(
@@ -310,9 +318,7 @@ class Trainer:
         began = time.perf_counter()
         compiled_before = one.compile_seconds
         parts.status.update(state="evaluating", step=self.step)
-        context = StepContext(
-            parts.batches, parts.schedule.steps, parts.document.run.seed, one.context_keys()
-        )
+        context = self._context(one.context_keys())
         seen = self.averages.seen(self.state, one.evaluation.weights)
         metrics = one.run(seen, context.values(self.step), self.constants, parts.requests)
         seconds = time.perf_counter() - began
@@ -331,6 +337,36 @@ class Trainer:
                 followed.take(one.name, metrics, self.step)
         parts.status.update(state="running", metrics=self.last, best=self.best)
         return True
+
+    # -- stages -----------------------------------------------------------------------------
+
+    def _move(self, curriculum: Curriculum, waited: float) -> None:
+        """Ask the curriculum, after a round of evaluations, in which stage to go on. A train event
+        is of one stage: what was not told of the one before is told first."""
+        parts, step, before = self.parts, self.step, self.course.stage
+        keys = curriculum.context_keys()
+        context = self._context(keys).values(step)
+        for key in keys:
+            if key == "updates":
+                context[key] = np.asarray(parts.backend.get(self.state["updates"]))
+            elif key.startswith("counter/"):
+                counter = self.state["counter"][key.removeprefix("counter/")]
+                context[key] = np.asarray(parts.backend.get(counter))
+        known = {n: value for n, value in self.last.items() if n.startswith("eval/")}
+        known |= parts.recorder.lesson()
+        decision = curriculum.run(step, context, known, self.host_constants)
+        if decision.warning is not None:
+            self.warn(decision.warning, step)
+        if decision.stage != self.course.leg.stage:
+            if parts.recorder.pending:
+                self._tell(step, self._counters(), waited)
+            self.course.turn(decision.stage, step)
+            parts.recorder.follow(self.program.step)
+        self.last |= decision.metrics
+        parts.events.append(
+            "stage", step, stage=self.course.stage, before=before, metrics=decision.metrics
+        )
+        parts.status.update(stage=self.course.stage, metrics=self.last)
 
     # -- checkpoints ------------------------------------------------------------------------
 
@@ -374,13 +410,16 @@ class Trainer:
         host = flattened(self.parts.backend.get(self.state))
         # a CPU device's arrays may be seen in place, and are donated to the next step
         copies = {name: np.array(array) for name, array in host.items()}
-        return copies | self.host_constants
+        kept = self.parts.curriculum
+        return copies | self.host_constants | ({} if kept is None else kept.tensors())
 
     def meta(self, step: int) -> dict[str, Any]:
         """What a checkpoint holds besides tensors. All events before it are on the disk."""
         return {
             **self._facts,
-            "loader": {self.parts.document.run.train: {"stage": self.stage, "position": step}},
+            "loader": {self.parts.document.run.train: self.course.save(step)},
+            "curriculum": None if self.parts.curriculum is None else self.parts.curriculum.save(),
+            "ctx": self.known(step),
             "recorder": self.parts.recorder.save(),
             "events": self.parts.events.mark(),
             "due": self.due,
@@ -390,9 +429,15 @@ class Trainer:
             "wall": self.wall(),
         }
 
-    def restore(self, meta: Mapping[str, Any]) -> None:
-        """Take up what `meta` gave when the checkpoint was taken."""
-        self.parts.recorder.restore(meta["recorder"])
+    def restore(self, meta: Mapping[str, Any], lessons: Mapping[str, np.ndarray]) -> None:
+        """Take up what `meta` gave when the checkpoint was taken; `lessons`: the tensors of the
+        curriculum."""
+        parts = self.parts
+        self.course.restore(meta["loader"][parts.document.run.train], self.step)
+        if parts.curriculum is not None and meta["curriculum"] is not None:
+            parts.curriculum.restore(meta["curriculum"], lessons)
+        parts.recorder.follow(self.program.step)
+        parts.recorder.restore(meta["recorder"])
         self.due = list(meta["due"])
         if self._best is not None:
             self._best.restore({"found": meta["best"], "since": 0})
@@ -407,12 +452,17 @@ class Trainer:
         """Seconds that the run has taken so far, in all its processes."""
         return self.wall_before + time.monotonic() - self._began
 
+    def known(self, step: int) -> dict[str, Any]:
+        """The ctx values after that many steps, but for those that the device counts."""
+        return self._context({}).known(step)
+
     def remaining(self) -> dict[str, np.ndarray]:
-        """The tensors as they stand, of the model and of averages; none when a failed step took
-        them with it."""
+        """The tensors as they stand, of the model, of averages, counters and statistics; none when
+        a failed step took them with it."""
         averaged = {p for p, u in self.parts.document.updates.items() if u.average is not None}
         parts = {
-            **{name: self.state[name] for name in ("param", "buffer")},
+            **{name: self.state[name] for name in ("param", "buffer", "counter")},
+            "updates": self.state["updates"],
             "state": {p: states for p, states in self.state["state"].items() if p in averaged},
         }
         try:
@@ -421,9 +471,10 @@ class Trainer:
             return {}
         found = {
             f"{part}/{path}": np.array(array)
-            for part in ("param", "buffer")
+            for part in ("param", "buffer", "counter")
             for path, array in host[part].items()
         }
+        found |= {"updates": np.array(host["updates"]), **self.host_constants}
         for path, states in host["state"].items():
             found |= {f"state/{path}#{name}": np.array(a) for name, a in states.items()}
         return found

@@ -24,6 +24,8 @@ from sexpgpu.loop import archive, checkpoint, directory, safetensors
 from sexpgpu.loop.averages import model_of
 from sexpgpu.loop.data.remote import fetch, is_url
 from sexpgpu.loop.failure import failure
+from sexpgpu.loop.predict import surroundings
+from sexpgpu.loop.rows import with_rows
 from sexpgpu.loop.step import StepState
 from sexpgpu.lowering.interp.dtypes import NUMPY, is_float, widen
 from sexpgpu.ops import infer
@@ -119,7 +121,9 @@ def initialized(document: Document, state: StepState) -> tuple[StepState, dict[s
     renamed, problems = _renamed(given, wanted.map)
     aliases = {alias: p.path for p in document.parameters for alias in p.aliases}
     renamed = {aliases.get(name, name): array for name, array in renamed.items()}
-    like = {**state["param"], **state["buffer"]}
+    rows = {buffer.path for buffer in with_rows(document)}  # theirs are of a place in the data
+    renamed = {name: array for name, array in renamed.items() if name not in rows}
+    like = {p: a for part in _PARTS for p, a in state[part].items() if p not in rows}
     found: dict[str, np.ndarray] = {}
     left: list[str] = []
     for path, initial in like.items():
@@ -243,13 +247,14 @@ def model_for(
     document: Document, reference: str, weights: str = "averaged"
 ) -> dict[str, np.ndarray]:
     """The `param/PATH` and `buffer/PATH` of a document from a checkpoint (`archive.find` says how
-    it is named), averaged where the optimizer keeps an average, or "raw". E-CKPT-004 where they
-    are not of the document's paths and shapes."""
+    it is named), and what else its predict graph reads; averaged where the optimizer keeps an
+    average, or "raw". E-CKPT-004 where they are not of the document's paths and shapes."""
     path = archive.find(reference)
-    tensors, _ = checkpoint.load(path)
+    tensors, meta = checkpoint.load(path)
+    around = surroundings(document, tensors, meta["ctx"])
     for kind, record in (
         *(("param", p) for p in document.parameters),
-        *(("buffer", b) for b in document.buffers),
+        *(("buffer", b) for b in document.buffers if b.per is None),
     ):
         held = tensors.get(f"{kind}/{record.path}")
         if held is None or held.shape != tuple(record.shape):
@@ -259,9 +264,9 @@ def model_for(
                 f"{record.path} is {tuple(record.shape)} in the file; the checkpoint {path} {said}",
             )
     if weights == "raw":
-        return {name: array for name, array in tensors.items() if name.startswith(_MODEL)}
+        return {n: array for n, array in tensors.items() if n.startswith(_MODEL)} | around
     try:
-        return model_of(document, tensors)
+        return model_of(document, tensors) | around
     except KeyError as missing:
         raise failure(
             codes.E_CKPT_004,

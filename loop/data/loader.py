@@ -11,11 +11,32 @@ from collections.abc import Iterator
 import numpy as np
 
 from sexpgpu.diagnostics.codes import run as codes
-from sexpgpu.ir.document import Stage
+from sexpgpu.ir.document import STREAM_START, Stage
 from sexpgpu.loop.data.order import Order
 from sexpgpu.loop.data.records import Records
 from sexpgpu.loop.failure import failure
 from sexpgpu.loop.keys import domain
+
+
+class Streams:
+    """Records cut into as many runs as a batch has rows, each one longer where the count does not
+    divide: the n-th batch holds the n-th record of every run, the last one those of the longer.
+    """
+
+    def __init__(self, count: int, batch: int) -> None:
+        self._whole, longer = divmod(count, batch)
+        rows = np.arange(batch)
+        self._first = rows * self._whole + np.minimum(rows, longer)
+        self._longer = longer
+
+    def records(self, place: int) -> np.ndarray:
+        """Which records the batch at a place of the epoch holds, int64."""
+        first = self._first if place < self._whole else self._first[: self._longer]
+        return first + place
+
+    def started(self, place: int) -> np.ndarray:
+        """The field `stream-start` of that batch."""
+        return np.full(len(self.records(place)), place == 0)
 
 
 class TrainingBatches:
@@ -34,15 +55,21 @@ class TrainingBatches:
             )
         self._order = Order(count, domain(seed, "data", loader) if stage.shuffle else None)
         self.per_epoch = count // stage.batch  # whole batches of an epoch, with drop_last
+        self._streams = Streams(count, stage.batch) if stage.streams else None
 
     def read(self, position: int) -> dict[str, np.ndarray]:
         """The batch at a position: field -> (batch, *shape)."""
-        return self.records.read(self.record_numbers(position))
+        found = self.records.read(self.record_numbers(position))
+        if self._streams is not None:
+            found[STREAM_START] = self._streams.started(position % self.per_epoch)
+        return found
 
     def record_numbers(self, position: int) -> np.ndarray:
         """Which records the batch at a position holds, int64 (batch)."""
         if self._drop_last:
             epoch, place = divmod(position, self.per_epoch)
+            if self._streams is not None:
+                return self._streams.records(place)
             return self._order.records(epoch, place * self.batch, (place + 1) * self.batch)
         return self._order.running(position * self.batch, (position + 1) * self.batch)
 
@@ -81,6 +108,7 @@ class EvaluationBatches:
             count = min(count, limit * stage.batch)
         self.count = count
         self.whole, self.rest = divmod(count, stage.batch)
+        self._streams = Streams(self.records.count, stage.batch) if stage.streams else None
         self._order = Order(
             self.records.count, domain(seed, "data", loader) if stage.shuffle else None
         )
@@ -91,6 +119,9 @@ class EvaluationBatches:
 
     def read(self, index: int) -> dict[str, np.ndarray]:
         """The batch of that index: field -> (batch or remainder, *shape)."""
+        if self._streams is not None:
+            found = self.records.read(self._streams.records(index))
+            return {**found, STREAM_START: self._streams.started(index)}
         start = index * self.batch
         return self.records.read(self._order.records(0, start, min(start + self.batch, self.count)))
 

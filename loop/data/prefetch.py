@@ -60,12 +60,14 @@ class Prefetcher(Generic[Item]):
         finally:
             self.waited += time.perf_counter() - began
 
-    def close(self) -> None:
-        """Stop the thread; items made ahead are dropped. A read that hangs is left to itself:
-        then `abandoned` is true, and the thread ends with its read or with the process."""
+    def close(self, gives_up: Callable[[], bool] | None = None) -> None:
+        """Stop the thread; items made ahead are dropped. A read that hangs is left to itself after
+        a second, or as soon as `gives_up()`: then `abandoned` is true, and the thread ends with its
+        read or with the process."""
         self._closing.set()
         deadline = time.monotonic() + _PATIENCE
-        while self._thread.is_alive() and time.monotonic() < deadline:
+        leaves = gives_up or (lambda: time.monotonic() >= deadline)
+        while self._thread.is_alive() and not leaves():
             while not self._queue.empty():
                 self._queue.get_nowait()
             self._thread.join(_POLL)

@@ -16,7 +16,8 @@ def at_steps(graph: Graph, steps: Sequence[int], last: int | None) -> dict[str, 
     plan = Plan(graph)
     found: dict[str, list[float]] = {name: [] for name in graph.outputs}
     for step in steps:
-        given = {"ctx/step": step, "ctx/steps": last or 0}
+        progress = step / last if last else 0.0
+        given = {"ctx/step": step, "ctx/steps": last or 0, "ctx/progress": progress}
         inputs = {n: np.asarray(given[n], NUMPY[v.dtype]) for n, v in graph.inputs.items()}
         for name, value in evaluate(plan, inputs).items():
             found[name].append(float(value))

@@ -14,6 +14,8 @@ STEP: dict[str, TensorType] = {
     "steps": _I32,
     "progress": _F32,
     "epoch": _I32,
+    "stage": _I32,
+    "stage-step": _I32,
     "samples": _I64,
     "seed": TensorType((), "u32"),
 }

@@ -55,6 +55,8 @@ def trace_evaluation(
                 outputs[f"metric/{term.name}/weight"] = term.weight
                 metrics.append(Metric(finish=None, name=term.name, reduce="mean"))
     metrics.extend(report_metrics(trace, store, outputs))
+    for path in trace.written:  # rows that follow their examples through the pass
+        outputs[f"buffer/{path}"] = trace.buffers[path].value
     if not metrics:
         value = values[0] if values else NIL
         got = resolve(value) if isinstance(value, Tensor | TensorSource) else value

@@ -55,10 +55,29 @@ class Initializers:
                         notes,
                     )
                 )
+            self._check_closed(what, trace, origin)
             value = made.value
             if value.dtype != type.dtype:
                 value = trace.emit("cast", value, dtype=type.dtype)
         return self.store.shared("init", closed(trace.finish({"value": value})))
+
+    def _check_closed(self, what: str, trace: Trace, origin: Origin) -> None:
+        """E-PARAM-008 for what there is not yet: values of parameters and buffers, statistics."""
+        for name in trace.builder.inputs:
+            kind, _, path = name.partition("/")
+            if kind != "rng":
+                labels, notes = located(origin)
+                read = {"param": "the parameter", "buffer": "the buffer"}.get(kind, f"the {kind}")
+                raise SxError(
+                    Diagnostic(
+                        codes.E_PARAM_008,
+                        f"the initial value of {what} reads {read} {path}",
+                        labels,
+                        notes,
+                        "share the parameter itself (one model in two places), or compute both "
+                        "initial values by one function of the shape",
+                    )
+                )
 
     def _fill(self, value: float, type: TensorType) -> str:
         key = (repr(value), type.shape, type.dtype)

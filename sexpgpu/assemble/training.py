@@ -15,7 +15,7 @@ from sexpgpu.assemble.watching import Watched
 from sexpgpu.diagnostics.codes import tensor as tensor_codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.forms.models import Model, Parameter
-from sexpgpu.ir.document import LOSS_SCALE, Metric, Stage
+from sexpgpu.ir.document import LOSS_SCALE, STREAM_START, Metric, Stage
 from sexpgpu.ir.graph import Graph, Node, Value
 from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.lisp.values import Function
@@ -120,7 +120,10 @@ def trace_training(
 
 def batch_of(trace: Trace, stage: Stage) -> Batch:
     """What `prepare` gets: the loader's fields with the batch's axis in front."""
-    return Batch(trace, {f.name: TensorType(tuple(f.shape), f.dtype) for f in stage.fields})
+    fields = {f.name: TensorType(tuple(f.shape), f.dtype) for f in stage.fields}
+    if stage.streams:
+        fields[STREAM_START] = TensorType((), "bool")
+    return Batch(trace, fields)
 
 
 def _term_outputs(trace: Trace, terms: dict[str, tuple[Value, Value]]) -> dict[str, Value]:

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from sexpgpu.assemble.evaluating import trace_evaluation, trace_prediction
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.initial import Initializers
-from sexpgpu.assemble.training import Training, trace_training
+from sexpgpu.assemble.staging import Trained, row_faults, stage_faults, trace_stages
+from sexpgpu.assemble.turning import series_of, trace_curriculum
 from sexpgpu.assemble.updating import Assignment, Updates, clip_graph, hyper_graph
 from sexpgpu.assemble.watching import Watched, of_the_loop
 from sexpgpu.diagnostics.codes import run as codes
@@ -19,6 +20,7 @@ from sexpgpu.forms.experiment import Experiment
 from sexpgpu.forms.models import Model, Tree
 from sexpgpu.forms.runs import RunForm
 from sexpgpu.ir import document as ir
+from sexpgpu.ir.document import CURRICULUM
 from sexpgpu.ir.graph import Graph, OpError
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lisp.errors import LimitError, LispError
@@ -65,10 +67,15 @@ class Assembly:
             Diagnostic(code, headline, [Label(span)] if span is not None else [], (), fix)
         )
 
+    def warn(self, code: Any, headline: str, span: Any = None, fix: str | None = None) -> None:
+        self.diagnostics.append(
+            Diagnostic(code, headline, [Label(span)] if span is not None else [], (), fix)
+        )
+
     # -- what must be there ------------------------------------------------------------------
 
-    def contract(self) -> tuple[RunForm, ir.Stage, Function, Function] | None:
-        """The run, its training stage, prepare and objective; None after reporting what lacks."""
+    def contract(self) -> tuple[RunForm, list[ir.Stage], Function, Function] | None:
+        """The run, its training stages, prepare and objective; None after reporting what lacks."""
         run = self.experiment.run
         prepare, objective = self.function("prepare"), self.function("objective")
         begun, failed = self.experiment.begun, self.experiment.session.has_failed
@@ -95,23 +102,9 @@ class Assembly:
                 or "declare it with defloader, or name another with defrun :train",
             )
             return None
-        stage = loader.loader.stages[0]
-        if stage.batch % run.run.microbatches:
-            self.error(
-                codes.E_RUN_007,
-                f"{run.run.microbatches} microbatches do not divide the batch of {stage.batch}",
-                run.places.get("microbatches") or run.span,
-            )
-            return None
-        if stage.records is not None and stage.records < stage.batch:
-            self.error(
-                codes.E_DATA_004,
-                f"the loader {run.run.train} has {stage.records} records, fewer than its batch of "
-                f"{stage.batch}",
-                loader.span,
-            )
-            return None
-        return run, stage, prepare, objective
+        faults = stage_faults(run, loader)
+        self.diagnostics.extend(faults)
+        return None if faults else (run, loader.loader.stages, prepare, objective)
 
     # -- the parts ---------------------------------------------------------------------------
 
@@ -120,7 +113,7 @@ class Assembly:
         parts = self.contract()
         if parts is None:
             return
-        run, stage, prepare, objective = parts
+        run, stages, prepare, objective = parts
         tree = self.tree = Tree(run.model)
         store = GraphStore()
         inits = Initializers(store)
@@ -130,23 +123,16 @@ class Assembly:
             return
         self.assignment = assignment
         self.diagnostics.extend(assignment.warnings)
+        self.diagnostics.extend(row_faults(tree, self.experiment))
         parameters = self._parameters(tree, inits, assignment)
         buffers = self._buffers(tree, inits)
         trained = [p for path, p in tree.parameters.items() if path in assignment.members]
-        training = self.attempt(
-            lambda: trace_training(
-                stage, run.run.microbatches, prepare, objective, run.model, trained,
-                run.run.precision, store, watched,
-            )
-        )  # fmt: skip
+        training = trace_stages(
+            self.attempt, stages, run, prepare, objective, trained, store, watched
+        )
         metrics: dict[str, list[ir.Metric]] = {}
-        terms: dict[str, list[str]] = {}
         if training is not None:
-            store.add(training.graph)
-            if training.weights is not None:
-                store.add(training.weights)
-            metrics[training.graph.name] = training.metrics
-            terms[training.graph.name] = training.terms
+            metrics |= training.metrics
             self._warn_unreached(tree, training)
             self.diagnostics.extend(training.warnings)
         evaluations = self._evaluations(run, prepare, objective, store, metrics)
@@ -157,7 +143,7 @@ class Assembly:
         if training is not None and (predict is not None or _takes_one(run.model)):
             graph = self.attempt(
                 lambda: trace_prediction(
-                    stage, stage.batch, eval_prepare, predict, run.model, run.run.precision
+                    stages[0], stages[0].batch, eval_prepare, predict, run.model, run.run.precision
                 )
             )
             if graph is not None:
@@ -169,8 +155,13 @@ class Assembly:
         if not self.failed:
             self.diagnostics.extend(watched.warnings(run.places.get("diagnostics") or run.span))
         store.add(self._clip_graph(trained, run.run.clip_norm, assignment))
+        curriculum: ir.Curriculum | None = None
+        if training is not None:
+            curriculum = self._curriculum(
+                run, len(stages), evaluations, metrics, training.terms, store, inits
+            )
         self._warn_unused(run)
-        if self.failed:
+        if self.failed or training is None:
             return
         run.run.evaluations = [e.name for e in evaluations]
         self.document = ir.Document(
@@ -189,8 +180,9 @@ class Assembly:
                 **{k: v for k, v in updates.metrics.items() if v},
                 **watched.metrics,
             },
-            terms=terms,
-            counters=training.counters if training is not None else [],
+            terms=training.terms,
+            counters=training.counters,
+            curriculum=curriculum,
         )
 
     def _parameters(
@@ -225,7 +217,10 @@ class Assembly:
                     path, TensorType(b.shape, b.dtype), b.init, b.origin
                 )
             )
-            made.append(ir.Buffer(path=path, shape=b.shape, dtype=b.dtype, init=init or ""))
+            per = "example" if b.per_example else None
+            made.append(
+                ir.Buffer(path=path, shape=b.shape, dtype=b.dtype, init=init or "", per=per)
+            )
         return made
 
     def _updates(
@@ -322,6 +317,14 @@ class Assembly:
                     did_you_mean(form.loader, self.experiment.loaders),
                 )
             )
+        if len(loader.loader.stages) > 1:
+            raise SxError(
+                Diagnostic(
+                    codes.E_EVAL_002,
+                    f"the pass {form.name} reads the loader {form.loader}, which has stages",
+                    [Label(place)] if (place := form.loader_span or form.span) else [],
+                )
+            )
         stage = loader.loader.stages[0]
         how = form.prepare or self.function("eval-prepare") or prepare
         own = form.evaluate or self.function("evaluate")
@@ -350,6 +353,47 @@ class Assembly:
             rest_batch=rest,
             weights=form.weights,
         )
+
+    def _curriculum(
+        self,
+        run: RunForm,
+        stages: int,
+        evaluations: list[ir.Evaluation],
+        metrics: dict[str, list[ir.Metric]],
+        terms: dict[str, list[str]],
+        store: GraphStore,
+        inits: Initializers,
+    ) -> ir.Curriculum | None:
+        """The curriculum, its graph in the store; None where there is none."""
+        function = self.function(CURRICULUM)
+        loader = self.experiment.loaders[run.run.train]
+        if (function is None) != (stages == 1) and not self.experiment.session.has_failed(
+            CURRICULUM
+        ):
+            told = (
+                f"the loader {run.run.train} has {stages} stages, and the file no curriculum"
+                if function is None
+                else f"the loader {run.run.train} has no stages that curriculum could choose from"
+            )
+            span = loader.span if function is None else function.origin
+            self.warn(codes.W_RUN_004, told, span)
+        if function is None or self.failed:
+            return None
+        if not evaluations:
+            self.error(
+                codes.E_RUN_009,
+                "curriculum runs after evaluations, and the run has none",
+                function.origin or run.span,
+                "declare a pass: (defeval valid :loader … :every 100)",
+            )
+            return None
+        series = series_of(store, evaluations, metrics, terms)
+        made = self.attempt(lambda: trace_curriculum(function, series, store, inits))
+        if made is None:
+            return None
+        graph, record, found = made
+        metrics[store.add(graph)] = found
+        return record
 
     def _check_followed(
         self, run: RunForm, evaluations: list[ir.Evaluation], metrics: dict[str, list[ir.Metric]]
@@ -386,7 +430,7 @@ class Assembly:
 
     # -- warnings ----------------------------------------------------------------------------
 
-    def _warn_unreached(self, tree: Tree, training: Training) -> None:
+    def _warn_unreached(self, tree: Tree, training: Trained) -> None:
         for path in training.unreached:
             labels, notes = located(tree.parameters[path].origin)
             self.diagnostics.append(

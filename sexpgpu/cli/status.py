@@ -32,7 +32,7 @@ def command(runs: Sequence[str], as_json: bool) -> int:
     shown = [
         (
             row["directory"],
-            "gone" if row["gone"] else str(row["state"]),
+            _state(row),
             f"{row['step']}/{row['steps'] or '?'}",
             _left(row),
             _metrics(row["metrics"]),
@@ -70,6 +70,12 @@ def rows(run: str) -> list[dict[str, Any]]:
 
 def _row(directory: str, status: dict[str, Any]) -> dict[str, Any]:
     return {"directory": directory, "gone": is_gone(status), **status}
+
+
+def _state(row: dict[str, Any]) -> str:
+    """What it is doing, and in which stage where there are several."""
+    state = "gone" if row["gone"] else str(row["state"])
+    return f"{state} ({row['stage']})" if row.get("stage") else state
 
 
 def is_gone(status: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from sexpgpu.cli import output
 from sexpgpu.cli.faults import DONE
 
 KINDS = (
-    "open", "train", "eval", "diagnostic", "checkpoint", "resume", "warning", "signal",
+    "open", "train", "eval", "stage", "diagnostic", "checkpoint", "resume", "warning", "signal",
     "annotation", "close",
 )  # fmt: skip
 PERIOD = 0.2  # seconds between looks at the file

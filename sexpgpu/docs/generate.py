@@ -21,7 +21,7 @@ SECTION = re.compile(r"<!-- generated: ([a-z-]+) -->\n(.*?)<!-- end -->", re.DOT
 DEFINERS = ("defun", "defmacro", "defmodel", "defoptimizer")
 
 # Chapters of the tensor layer that belong to forms with a page of their own.
-FORM_CHAPTERS = ("models", "optimizers", "sources")
+FORM_CHAPTERS = ("curriculum", "models", "optimizers", "sources")
 
 # What a chapter is called where the name of its file says too little.
 TITLES = {

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sexpgpu.ir.document import Document
+from sexpgpu.ir.document import CURRICULUM, Document
 from sexpgpu.ir.graph import Graph, Node
 
 Changes = list[dict[str, Any]]
@@ -26,7 +26,7 @@ def difference(a: Document, b: Document) -> dict[str, Any]:
     found: dict[str, Any] = {
         "knobs": _knobs(a, b),
         "run": _records("", a.run.to_json(), b.run.to_json(), skip=("evaluations",)),
-        "loaders": _loaders(a, b),
+        "loaders": _loaders(a, b) + _lessons(a, b),
         "parameters": _parameters(a, b),
         "optimizer": _optimizer(a, b),
         "evaluations": _evaluations(a, b),
@@ -82,6 +82,28 @@ def _loaders(a: Document, b: Document) -> Changes:
         for change in changes
         if not change["what"].endswith(".source.path")
         or ours.get(change["what"]) != theirs.get(change["what"])
+    ]
+
+
+def _lessons(a: Document, b: Document) -> Changes:
+    """What the curricula keep, and begin with. Their graphs are compared with the others."""
+
+    def states(document: Document) -> dict[str, Any]:
+        record = document.curriculum
+        return {
+            state.name: {
+                "shape": list(state.shape),
+                "dtype": state.dtype,
+                "init": str(signature(document.graphs[state.init])),
+            }
+            for state in (record.states if record is not None else ())
+        }
+
+    return [
+        _change(change["what"], "one value", "another")
+        if change["what"].endswith(".init")
+        else change
+        for change in _records(f"{CURRICULUM}.states", states(a), states(b))
     ]
 
 
@@ -209,10 +231,13 @@ def _evaluations(a: Document, b: Document) -> Changes:
     return found
 
 
+_COMPARED = ("train", "eval", "predict", CURRICULUM)
+
+
 def _graphs(a: Document, b: Document) -> list[dict[str, Any]]:
     """Graphs that compute something else, each with the model paths where its nodes differ."""
     found: list[dict[str, Any]] = []
-    names = [n for n in (*a.graphs, *b.graphs) if n.split("/")[0] in ("train", "eval", "predict")]
+    names = [n for n in (*a.graphs, *b.graphs) if n.split("/")[0] in _COMPARED]
     for name in dict.fromkeys(names):
         if name not in a.graphs or name not in b.graphs:
             if not name.endswith("/rest"):

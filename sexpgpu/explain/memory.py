@@ -20,9 +20,14 @@ def size_of(shape: tuple[int, ...], dtype: str) -> int:
 def memory(document: Document) -> dict[str, int]:
     """Bytes of parameters, buffers, optimizer states, gradients, one batch, and `live`: the most
     that the values of one microbatch's training graph hold at once, each freed after its last use
-    and nothing fused. `total` is their sum: an upper estimate, without the backend's own needs."""
-    train = next(g for name, g in document.graphs.items() if name.startswith("train/"))
-    stage = document.loader(document.run.train).stages[0]
+    and nothing fused; of several stages, the one that needs most. `total` is their sum: an upper
+    estimate, without the backend's own needs."""
+    needs: list[tuple[int, int, Graph]] = []  # of each stage
+    for stage in document.loader(document.run.train).stages:
+        graph = document.graphs[f"train/{stage.name}"]
+        batch = sum(size_of((stage.batch, *f.shape), f.dtype) for f in stage.fields)
+        needs.append((batch, live(graph), graph))
+    batch, most, train = max(needs, key=lambda need: need[0] + need[1])
     found = {
         "parameters": sum(size_of(tuple(p.shape), p.dtype) for p in document.parameters),
         "buffers": sum(size_of(tuple(b.shape), b.dtype) for b in document.buffers),
@@ -32,8 +37,8 @@ def memory(document: Document) -> dict[str, int]:
         "gradients": sum(
             size_of(v.shape, v.dtype) for n, v in train.outputs.items() if n.startswith("grad/")
         ),
-        "batch": sum(size_of((stage.batch, *f.shape), f.dtype) for f in stage.fields),
-        "live": live(train),
+        "batch": batch,
+        "live": most,
     }
     return {**found, "total": sum(found.values())}
 

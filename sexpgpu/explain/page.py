@@ -71,7 +71,7 @@ def sections(data: dict[str, Any]) -> list[str]:
             found += [line_svg(schedule["steps"], {title: schedule["values"]})]
     rows = [
         [
-            loader["name"],
+            " ".join(filter(None, (loader["name"], loader["stage"]))),
             loader["source"],
             "?" if loader["records"] is None else f"{loader['records']:,}",
             ", ".join(f"{f['name']} {f['dtype']} {tuple(f['shape'])}" for f in loader["fields"]),

@@ -7,6 +7,7 @@ from typing import Any
 from sexpgpu.ir.document import Document
 
 POINTS = 61
+_KNOWN = {"ctx/step", "ctx/steps", "ctx/progress"}  # inputs whose values follow from the step
 LEVELS = "▁▂▃▄▅▆▇█"
 
 
@@ -20,7 +21,7 @@ def schedules(document: Document, points: int = POINTS) -> list[dict[str, Any]]:
         if group.hyper is None:
             continue
         graph = document.graphs[group.hyper]
-        known = steps is not None and set(graph.inputs) <= {"ctx/step", "ctx/steps"}
+        known = steps is not None and set(graph.inputs) <= _KNOWN
         at = _spread(steps, points) if known and steps is not None else None
         values = _values(document, group.hyper, at) if at is not None else None
         for name in group.schedules:

@@ -24,6 +24,7 @@ def summary(document: Document) -> dict[str, Any]:
         "groups": groups(document),
         "schedules": schedules(document),
         "loaders": loaders(document),
+        "curriculum": curriculum(document),
         "memory": memory(document),
         "draws": draws(document),
         "casts": casts(train),
@@ -114,25 +115,38 @@ def groups(document: Document) -> list[dict[str, Any]]:
 
 
 def loaders(document: Document) -> list[dict[str, Any]]:
-    """Every loader: where its records come from, how many, and what a batch holds."""
-    found: list[dict[str, Any]] = []
-    for loader in document.loaders:
-        stage = loader.stages[0]
-        found.append(
-            {
-                "name": loader.name,
-                "source": stage.source["kind"],
-                "path": stage.source.get("path"),
-                "records": stage.records,
-                "batch": stage.batch,
-                "shuffle": stage.shuffle,
-                "fields": [
-                    {"name": f.name, "dtype": f.dtype, "shape": [stage.batch, *f.shape]}
-                    for f in stage.fields
-                ],
-            }
-        )
-    return found
+    """Every loader, or each stage of it: where its records come from, how many, and what a batch
+    holds. `stage` is None where there is but one."""
+    return [
+        {
+            "name": loader.name,
+            "stage": stage.name if len(loader.stages) > 1 else None,
+            "source": stage.source["kind"],
+            "path": stage.source.get("path"),
+            "records": stage.records,
+            "batch": stage.batch,
+            "shuffle": stage.shuffle,
+            "fields": [
+                {"name": f.name, "dtype": f.dtype, "shape": [stage.batch, *f.shape]}
+                for f in stage.fields
+            ],
+        }
+        for loader in document.loaders
+        for stage in loader.stages
+    ]
+
+
+def curriculum(document: Document) -> dict[str, Any] | None:
+    """What decides on the stage: the stages in order, what it reads by ctx, what it keeps."""
+    record = document.curriculum
+    if record is None:
+        return None
+    reads = document.graphs[record.graph].inputs
+    return {
+        "stages": [stage.name for stage in document.loader(document.run.train).stages],
+        "reads": [name.removeprefix("ctx/") for name in reads if name.startswith("ctx/")],
+        "states": [state.to_json() for state in record.states],
+    }
 
 
 def draws(document: Document) -> list[dict[str, Any]]:
@@ -152,10 +166,10 @@ def _place(node: Node) -> str | None:
 
 def costs(document: Document) -> dict[str, Any]:
     """One microbatch of the training graph, by model path and by source line."""
-    graph = _training_graph(document)
+    graph, stage = _training_graph(document), document.loader(document.run.train).stages[0]
     return {
         "graph": graph.name,
-        "microbatches": document.run.microbatches,
+        "microbatches": stage.microbatches or document.run.microbatches,
         "by_path": {path: cost.to_json() for path, cost in cost_by_path(graph).items()},
         "by_line": [
             {"file": file, "line": line, **cost.to_json()}

@@ -34,7 +34,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[in
 def explain_text(data: dict[str, Any], by_line: bool = False, casts: bool = False) -> str:
     """The whole report."""
     parts = [_head(data), _selection(data), _parameters(data), _groups(data), _schedules(data)]
-    parts += [_loaders(data), _memory(data), _draws(data)]
+    parts += [_loaders(data), _curriculum(data), _memory(data), _draws(data)]
     parts.append(_lines(data) if by_line else _paths(data))
     parts.append(_attention(data))
     if casts:
@@ -149,9 +149,23 @@ def _loaders(data: dict[str, Any]) -> str:
             f"{f['name']} {f['dtype']} {_shape(f['shape'])}" for f in loader["fields"]
         )
         records = "?" if loader["records"] is None else f"{loader['records']:,}"
-        rows.append([loader["name"], loader["source"], records, str(loader["batch"]), fields])
+        name = " ".join(filter(None, (loader["name"], loader["stage"])))
+        rows.append([name, loader["source"], records, str(loader["batch"]), fields])
     head = ("loader", "source", "records", "batch", "fields")
     return "Loaders\n" + table(head, rows, right=(2, 3))
+
+
+def _curriculum(data: dict[str, Any]) -> str:
+    found = data["curriculum"]
+    if found is None:
+        return ""
+    states = [f"{s['name']} {s['dtype']} {_shape(s['shape'])}" for s in found["states"]]
+    rows = [
+        ["stages", " ".join(found["stages"])],
+        ["reads", " ".join(f":{key}" for key in found["reads"])],
+        ["keeps", ", ".join(states)],
+    ]
+    return "Curriculum\n" + "\n".join(f"{what:6}  {told}" for what, told in rows if told)
 
 
 def _paths(data: dict[str, Any]) -> str:

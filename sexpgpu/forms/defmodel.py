@@ -17,6 +17,7 @@ from sexpgpu.forms.parse import (
     PROGN,
     call,
     here,
+    init_form,
     is_keyword,
     is_list,
     is_name,
@@ -51,7 +52,7 @@ from sexpgpu.trace.context import TRACES
 DEFUN = CL.own("defun")
 SYMBOL_MACROLET = CL.own("symbol-macrolet")
 PARAM_KEYS = ("init", "dtype", "trainable", "when", "tags")
-BUFFER_KEYS = ("init", "dtype")
+BUFFER_KEYS = ("init", "dtype", "per")
 
 
 @host_macro(
@@ -62,8 +63,8 @@ def defmodel(form: Any, context: Context) -> Any:
 
     Clauses run in order when a model is constructed, each seeing the ones before:
     (defparam name shape &key init dtype trainable when tags), (submodel name form [:when test]),
-    (defbuffer name shape &key init dtype), or a form run for its effect. `forward` comes last and
-    is what the model does when it is called."""
+    (defbuffer name shape &key init dtype per), or a form run for its effect. `forward` comes last
+    and is what the model does when it is called."""
     rest = form.cdr
     if not isinstance(rest, Cons) or not is_name(rest.car) or not isinstance(rest.cdr, Cons):
         raise context.error(
@@ -152,7 +153,7 @@ def _param_clause(clause: Any, model: Any, context: Context, rest: Callable[[], 
             quoted(name.name),
             shape_form(shape),
             value_form(*keys["dtype"]) if "dtype" in keys else NIL,
-            _init_form(keys, context),
+            init_form(keys, context),
             value_form(*keys["trainable"]) if "trainable" in keys else T,
             value_form(*keys["tags"]) if "tags" in keys else NIL,
         ),
@@ -161,16 +162,6 @@ def _param_clause(clause: Any, model: Any, context: Context, rest: Callable[[], 
     if "when" in keys:
         made = lisp_list([IF, value_form(*keys["when"]), made, NIL])
     return lisp_list([LET, lisp_list([lisp_list([name, made])]), rest()])
-
-
-def _init_form(keys: dict[str, tuple[Any, Any]], context: Context) -> Any:
-    """(lambda (shape) form) of :init, where `shape` is the variable that the form may use."""
-    if "init" not in keys:
-        return NIL
-    shape = context.module.intern("shape")
-    ignorable = lisp_list([CL.own("declare"), lisp_list([CL.own("ignorable"), shape])])
-    form = keys["init"][0]
-    return placed(lisp_list([LAMBDA, lisp_list([shape]), ignorable, form]), form)
 
 
 def _buffer_clause(clause: Any, model: Any, context: Context, rest: Callable[[], Any]) -> Any:
@@ -187,7 +178,8 @@ def _buffer_clause(clause: Any, model: Any, context: Context, rest: Callable[[],
             quoted(name.name),
             shape_form(clause.cdr.cdr.car),
             value_form(*keys["dtype"]) if "dtype" in keys else NIL,
-            _init_form(keys, context),
+            init_form(keys, context),
+            value_form(*keys["per"]) if "per" in keys else NIL,
         ),
         clause,
     )
@@ -303,8 +295,12 @@ class BufferCell(Foreign):
         return self.buffer.assign(value)
 
 
-def _make_buffer(model: Model, name: str, shape: Any, dtype: Any, init: Any) -> BufferCell:
+def _make_buffer(
+    model: Model, name: str, shape: Any, dtype: Any, init: Any, per: Any
+) -> BufferCell:
     what = f"defbuffer {name}"
+    if per is not NIL and not (is_keyword(per) and per.name == "example"):
+        raise here(codes.E_PARAM_004, f"{what}: :per takes :example, not {print_value(per)}")
     made = Buffer(
         name,
         shape_of(shape, what),
@@ -314,6 +310,7 @@ def _make_buffer(model: Model, name: str, shape: Any, dtype: Any, init: Any) -> 
         (),
         current_origin(),
     )
+    made.per_example = per is not NIL
     model.add(name, made)
     return BufferCell(made)
 

@@ -17,6 +17,7 @@ from sexpgpu.forms.parse import (
     PROGN,
     call,
     here,
+    init_form,
     is_keyword,
     is_list,
     is_name,
@@ -167,19 +168,13 @@ def _state_clause(clause: Any, context: Context, rest: Callable[[], Any]) -> Any
     keys = keyword_forms(
         clause.cdr.cdr.cdr, ("init", "dtype", "when"), context, f"defstate {name.name}"
     )
-    init: Any = NIL
-    if "init" in keys:
-        variable = context.module.intern("shape")
-        ignorable = lisp_list([CL.own("declare"), lisp_list([CL.own("ignorable"), variable])])
-        form = keys["init"][0]
-        init = placed(lisp_list([LAMBDA, lisp_list([variable]), ignorable, form]), form)
     made = placed(
         call(
             _make_state,
             quoted(name.name),
             shape_form(clause.cdr.cdr.car),
             value_form(*keys["dtype"]) if "dtype" in keys else NIL,
-            init,
+            init_form(keys, context),
         ),
         clause,
     )

@@ -6,7 +6,15 @@ from typing import Any
 
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.forms.experiment import current
-from sexpgpu.forms.parse import at_place, call, is_keyword, is_name, keyword_forms, value_form
+from sexpgpu.forms.parse import (
+    at_place,
+    call,
+    check_name,
+    is_keyword,
+    is_name,
+    keyword_forms,
+    value_form,
+)
 from sexpgpu.lisp.hostforms import Context, host_macro, quoted
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.spans import car_span, span_of
@@ -59,6 +67,7 @@ def defeval(form: Any, context: Context) -> Any:
             codes.E_RUN_005, "defeval: a name was expected", fix="write (defeval name :loader …)"
         )
     name, place = form.cdr.car, car_span(form.cdr) or span_of(form)
+    check_name(name.name, "defeval", context, place)
     current().begun.add(("pass", name.name))
     keys = keyword_forms(form.cdr.cdr, KEYS, context, f"defeval {name.name}")
     if "loader" not in keys or not isinstance(keys["loader"][0], Symbol):

@@ -16,6 +16,7 @@ from sexpgpu.forms.parse import (
     LET,
     LIST,
     call,
+    check_name,
     here,
     is_keyword,
     is_list,
@@ -73,6 +74,7 @@ def optimizer_groups(form: Any, context: Context) -> Any:
                 "optimizer-groups: (group name selector :key value…) was expected",
                 at=span_of(clause),
             )
+        check_name(parts[1].name, "group", context, car_span(clause.cdr))
         keys: list[Any] = []
         places = _places(clause)
         for key, value, place in zip(parts[3::2], parts[4::2], places[4::2], strict=True):

@@ -1,4 +1,4 @@
-"""defloader and the sources of data: what is read, in which batches, with which fields."""
+"""defloader: a source cut into batches, in one stage or several."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.experiment import current
-from sexpgpu.forms.headers import HeaderError, expand, file_size, npz_columns
 from sexpgpu.forms.parse import (
     LIST,
     at_place,
     call,
+    check_name,
     here,
     is_keyword,
     is_list,
@@ -24,53 +24,22 @@ from sexpgpu.forms.parse import (
     shape_of,
     value_form,
 )
-from sexpgpu.ir.document import Field, Loader, Stage
-from sexpgpu.ir.types import DTYPES, FLOATS, INTEGERS, integer_range
+from sexpgpu.forms.sources import DataSource, dtype_of
+from sexpgpu.ir.document import STREAM_START, Field, Loader, Stage
+from sexpgpu.ir.types import FLOATS, INTEGERS, integer_range
 from sexpgpu.lisp.hostforms import Context, host_macro, quoted
 from sexpgpu.lisp.printer import prin1_text as print_value
-from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.spans import car_span, span_of
-from sexpgpu.lisp.values import (
-    NIL,
-    TENSOR,
-    Cons,
-    Foreign,
-    String,
-    Symbol,
-    T,
-    Vector,
-    lisp_list,
-    python_list,
-)
+from sexpgpu.lisp.values import NIL, TENSOR, Cons, Symbol, lisp_list, python_list
 from sexpgpu.source import Span
 
-Column = tuple[str, tuple[int, ...]]
-REMOTE = "://"
-
-
-class DataSource(Foreign):
-    """A source: its JSON description, and what its headers tell.
-
-    columns  {field: (dtype, shape)} or None when it cannot be known before the run
-    count    number of records, or None
-    """
-
-    __slots__ = ("columns", "count", "description")
-    lisp_type = "source"
-
-    def __init__(
-        self, description: dict[str, Any], columns: dict[str, Column] | None, count: int | None
-    ) -> None:
-        self.description = description
-        self.columns = columns
-        self.count = count
-
-    def lisp_print(self) -> str:
-        return f"#<source {self.description['kind']}>"
+KEYS = ("source", "fields", "batch", "shuffle", "drop-last", "microbatches", "streams")
+ONLY = "main"
+"""The name of the stage of a loader that has but one."""
 
 
 class LoaderForm:
-    """A declared loader, with the place of its name and of its parts."""
+    """A declared loader, with the place of its name."""
 
     __slots__ = ("loader", "span")
 
@@ -79,292 +48,21 @@ class LoaderForm:
         self.span = span
 
 
-# -- sources ----------------------------------------------------------------------------------
+class Settings:
+    """The values of a loader's keys, or of a stage's, each with its place."""
 
+    __slots__ = ("given",)
 
-def _paths(path: Any, source: str) -> list[str]:
-    if isinstance(path, String) and path.text:
-        return [path.text]
-    if (
-        is_list(path)
-        and path is not NIL
-        and all(isinstance(p, String) and p.text for p in python_list(path))
-    ):
-        return [p.text for p in python_list(path)]
-    raise here(
-        codes.E_DATA_005,
-        f"{source}: a path, or a list of paths, was expected, not {print_value(path)}",
-    )
+    def __init__(self, given: dict[str, tuple[Any, Span | None]]) -> None:
+        self.given = given
 
-
-def _files(paths: list[str]) -> list[str] | None:
-    """The local files of some paths; None when one is remote."""
-    if any(REMOTE in p for p in paths):
-        return None
-    found: list[str] = []
-    for path in paths:
-        try:
-            found.extend(expand(path, current().base))
-        except HeaderError as error:
-            raise here(codes.E_DATA_001, str(error), f"paths start from {current().base}") from None
-    return found
-
-
-@builtin("npz", "(path)", layer=TENSOR, chapter="sources")
-def npz(path: Any) -> DataSource:
-    """A source of the arrays of npz files: each array is a field, its first axis counts records.
-
-    PATH is a path, a list of paths, or a glob; several files are concatenated in sorted order."""
-    paths = _paths(path, "npz")
-    description = {"kind": "npz", "path": paths}
-    files = _files(paths)
-    if files is None:
-        return DataSource(description, None, None)
-    columns: dict[str, Column] | None = None
-    count = 0
-    for file in files:
-        try:
-            found, n = npz_columns(file)
-        except HeaderError as error:
-            raise here(codes.E_DATA_001, str(error)) from None
-        if columns is not None and found != columns:
-            raise here(codes.E_DATA_003, f"{file} has other arrays than {files[0]}")
-        columns, count = found, count + n
-    return DataSource(description, columns, count)
-
-
-@builtin("text", "(path &key window stride)", layer=TENSOR, chapter="sources")
-def text(path: Any, window: Any = NIL, stride: Any = NIL) -> DataSource:
-    """A source of windows of a file's bytes: field `tokens`, :u8, WINDOW long.
-
-    A window starts every STRIDE bytes (default: WINDOW, so that windows do not overlap)."""
-    paths = _paths(path, "text")
-    if not isinstance(window, int) or window < 1:
-        raise here(codes.E_DATA_005, "text: :window takes a positive number of bytes")
-    step = window if stride is NIL else stride
-    if not isinstance(step, int) or step < 1:
-        raise here(codes.E_DATA_005, "text: :stride takes a positive number of bytes")
-    description = {"kind": "text", "path": paths, "window": int(window), "stride": int(step)}
-    columns: dict[str, Column] = {"tokens": ("u8", (int(window),))}
-    files = _files(paths)
-    if files is None:
-        return DataSource(description, columns, None)
-    count = 0
-    for file in files:
-        try:
-            size = file_size(file)
-        except HeaderError as error:
-            raise here(codes.E_DATA_001, str(error)) from None
-        if size < window:
-            raise here(
-                codes.E_DATA_004,
-                f"{file} has {size} bytes, fewer than one window of {window}",
-            )
-        count += (size - window) // step + 1
-    return DataSource(description, columns, count)
-
-
-@host_macro("inline", "((name record…)…)", layer=TENSOR)
-def inline(form: Any, context: Context) -> Any:
-    """A source of records written in the file: (inline (x (0.0) (1.0)) (y 1 2)).
-
-    A record is a number or a (nested) list of numbers; integers make an :i32 field, otherwise
-    :f32."""
-    columns: dict[str, tuple[list[Any], Span | None]] = {}
-    at = form.cdr
-    while isinstance(at, Cons):
-        column, place = at.car, car_span(at)
-        if not isinstance(column, Cons) or not is_name(column.car) or not is_list(column.cdr):
-            raise context.error(
-                codes.E_DATA_005, "inline: (name record…) was expected", at=place or span_of(form)
-            )
-        if column.car.name in columns:
-            raise context.error(
-                codes.E_DATA_005, f"inline: {column.car.name} is given twice", at=place
-            )
-        columns[column.car.name] = (python_list(column.cdr), place)
-        at = at.cdr
-    if not columns:
-        raise context.error(codes.E_DATA_005, "inline: at least one (name record…) was expected")
-    counts = {name: len(records) for name, (records, _) in columns.items()}
-    if len(set(counts.values())) > 1:
-        listed = ", ".join(f"{k} has {n}" for k, n in counts.items())
-        raise context.error(codes.E_DATA_005, f"inline: the fields have different counts: {listed}")
-    described: dict[str, Any] = {}
-    known: dict[str, Column] = {}
-    for name, (records, place) in columns.items():
-        if not records:
-            raise context.error(codes.E_DATA_005, f"inline: {name} has no records", at=place)
-        shape = _literal_shape(records[0])
-        values: list[Any] = []
-        for record in records:
-            if shape is None or _literal_shape(record) != shape or not _flatten(record, values):
-                raise context.error(
-                    codes.E_DATA_005,
-                    f"inline: the records of {name} are not all numbers, or lists of numbers, of "
-                    "one shape",
-                    at=place,
-                )
-        dtype = "i32" if all(isinstance(v, int) for v in values) else "f32"
-        assert shape is not None
-        least, most = integer_range("i32") if dtype == "i32" else (-_MOST_F32, _MOST_F32)
-        for value in values:
-            if not least <= value <= most:
-                raise context.error(
-                    codes.E_DATA_005,
-                    f"inline: {print_value(value)} of {name} does not fit {dtype}",
-                    at=place,
-                )
-        numbers = [float(v) if dtype == "f32" else v for v in values]
-        described[name] = {"dtype": dtype, "shape": list(shape), "values": numbers}
-        known[name] = (dtype, shape)
-    count = next(iter(counts.values()))
-    source = DataSource({"kind": "inline", "columns": described, "count": count}, known, count)
-    return quoted(source)
-
-
-def _literal_shape(record: Any) -> tuple[int, ...] | None:
-    if isinstance(record, Vector):
-        record = lisp_list(record.items)
-    if isinstance(record, Cons) and is_list(record):
-        items = python_list(record)
-        inner = _literal_shape(items[0])
-        return None if inner is None else (len(items), *inner)
-    return () if isinstance(record, int | float | Fraction) else None
-
-
-def _flatten(record: Any, into: list[Any]) -> bool:
-    """Append a record's numbers in row-major order; False when it is ragged or holds others."""
-    if isinstance(record, Vector):
-        record = lisp_list(record.items)
-    if isinstance(record, Cons):
-        items = python_list(record)
-        if len({_literal_shape(i) for i in items}) > 1:
-            return False
-        return all(_flatten(item, into) for item in items)
-    if not isinstance(record, int | float | Fraction):
-        return False
-    into.append(float(record) if isinstance(record, Fraction) else record)
-    return True
-
-
-@host_macro("synthetic", "(n (name dtype shape distribution)…)", layer=TENSOR)
-def synthetic(form: Any, context: Context) -> Any:
-    """A source of N seeded random records.
-
-    A distribution is (normal [mean std]), (uniform [low high]) or (integers low high), HIGH
-    excluded."""
-    if not isinstance(form.cdr, Cons):
-        raise context.error(codes.E_DATA_005, "synthetic: a number of records was expected")
-    columns: list[Any] = []
-    for column in python_list(form.cdr.cdr) if is_list(form.cdr.cdr) else []:
-        parts = python_list(column) if is_list(column) else []
-        if len(parts) != 4 or not is_name(parts[0]) or not is_list(parts[3]) or parts[3] is NIL:
-            raise context.error(
-                codes.E_DATA_005,
-                "synthetic: (name dtype shape (distribution number…)) was expected",
-                at=column,
-            )
-        kind, *numbers = python_list(parts[3])
-        columns.append(
-            lisp_list(
-                [LIST, quoted(parts[0]), parts[1], shape_form(parts[2]), quoted(kind), *numbers]
-            )
-        )
-    return call(_synthetic, form.cdr.car, *columns)
-
-
-_MOST_F32 = (2 - 2**-23) * 2.0**127
-_MOST_RECORDS = 1 << 32  # a record's number is a 32-bit word of what it is drawn from
-_DISTRIBUTIONS = {"normal": (0.0, 1.0), "uniform": (0.0, 1.0), "integers": None}
-
-
-def _synthetic(count: Any, *columns: Any) -> DataSource:
-    if not isinstance(count, int) or not 1 <= count <= _MOST_RECORDS:
-        raise here(
-            codes.E_DATA_005,
-            f"synthetic: a positive number of records, at most 2^32, not {print_value(count)}",
-        )
-    described: dict[str, Any] = {}
-    known: dict[str, Column] = {}
-    for column in columns:
-        name, dtype, shape, kind, *numbers = python_list(column)
-        made = _dtype(dtype, f"synthetic: {name.name}")
-        extents = shape_of(shape, f"synthetic: {name.name}")
-        word = kind.name if isinstance(kind, Symbol) else ""
-        if word not in _DISTRIBUTIONS:
-            raise here(
-                codes.E_DATA_005,
-                f"synthetic: no distribution is called {print_value(kind)}",
-                "the distributions are normal, uniform and integers",
-            )
-        default = _DISTRIBUTIONS[word]
-        given = numbers or (list(default) if default else [])
-        if len(given) != 2 or not all(isinstance(n, int | float | Fraction) for n in given):
-            raise here(codes.E_DATA_005, f"synthetic: {word} takes two numbers")
-        if (word == "integers") != (made in INTEGERS):
-            raise here(
-                codes.E_DATA_005,
-                f"synthetic: {name.name} is {made}, which {word} does not give",
-                "use integers for integer fields, normal or uniform for floats",
-            )
-        if word == "integers" and not (
-            all(isinstance(n, int) for n in given) and given[0] < given[1]
-        ):
-            raise here(codes.E_DATA_005, "synthetic: integers takes a low and a greater high")
-        _check_distribution(name.name, word, given, made)
-        if name.name in known:
-            raise here(codes.E_DATA_005, f"synthetic: {name.name} is given twice")
-        bounds = [int(n) if word == "integers" else float(n) for n in given]
-        described[name.name] = {
-            "dtype": made,
-            "shape": list(extents),
-            "distribution": [word, *bounds],
-        }
-        known[name.name] = (made, extents)
-    if not known:
-        raise here(codes.E_DATA_005, "synthetic: at least one field was expected")
-    return DataSource(
-        {"kind": "synthetic", "columns": described, "count": int(count)}, known, int(count)
-    )
-
-
-def _check_distribution(name: str, word: str, given: Sequence[Any], dtype: str) -> None:
-    """Refuse what no sample of the dtype can follow."""
-    low, high = given
-    if word == "normal" and high < 0:
-        raise here(codes.E_DATA_005, f"synthetic: {name}: a deviation is from 0 up")
-    if word == "uniform" and low > high:
-        raise here(codes.E_DATA_005, f"synthetic: {name}: uniform's low is above its high")
-    if word == "integers":
-        least, most = integer_range(dtype)
-        if low < least or high - 1 > most:
-            raise here(
-                codes.E_DATA_005,
-                f"synthetic: {name}: the integers do not fit {dtype} ({least} to {most})",
-            )
-    elif dtype != "f64" and max(abs(low), abs(high)) > _MOST_F32:
-        raise here(codes.E_DATA_005, f"synthetic: {name}: the numbers do not fit {dtype}")
-
-
-def _dtype(value: Any, what: str) -> str:
-    if is_keyword(value) and value.name in DTYPES:
-        return value.name
-    raise here(
-        codes.E_DATA_005,
-        f"{what}: a dtype was expected, not {print_value(value)}",
-        did_you_mean(print_value(value), [f":{d}" for d in DTYPES]),
-    )
-
-
-# -- defloader --------------------------------------------------------------------------------
-
-KEYS = ("source", "fields", "batch", "shuffle", "drop-last")
+    def value(self, key: str) -> tuple[Any, Span | None]:
+        return self.given.get(key, (NIL, None))
 
 
 @host_macro(
     "defloader",
-    "(name &key source fields batch shuffle drop-last)",
+    "(name &key source fields batch shuffle drop-last microbatches streams stages)",
     layer=TENSOR,
     top_level=True,
 )
@@ -376,7 +74,12 @@ def defloader(form: Any, context: Context) -> Any:
                integers and convert to a float
     :batch     records a batch
     :shuffle   t: a new order each epoch, a pure function of the seed and the epoch
-    :drop-last t (default): a training epoch's last partial batch is dropped; nil: carried over"""
+    :drop-last t (default): a training epoch's last partial batch is dropped; nil: carried over
+    :microbatches  in place of defrun's
+    :streams   t: row i of a batch goes on where row i of the one before ended; a field
+               stream-start, :bool, is true in the first
+    :stages    (name (:key value…) name (…)…): stages that a curriculum leads through; what is
+               given outside is the default of each"""
     if not isinstance(form.cdr, Cons) or not is_name(form.cdr.car):
         raise context.error(
             codes.E_RUN_005,
@@ -384,18 +87,78 @@ def defloader(form: Any, context: Context) -> Any:
             fix="write (defloader name :source …)",
         )
     name, place = form.cdr.car, car_span(form.cdr) or span_of(form)
+    what = f"defloader {name.name}"
+    check_name(name.name, "defloader", context, place)
     current().begun.add(("loader", name.name))
-    keys = keyword_forms(form.cdr.cdr, KEYS, context, f"defloader {name.name}")
-    for needed in ("source", "batch"):
-        if needed not in keys:
-            raise context.error(codes.E_RUN_005, f"defloader {name.name}: :{needed} is missing")
-    forms: list[Any] = [quoted(name.name), quoted(place)]
-    for key in KEYS:
-        given, where = keys.get(key, (NIL if key != "drop-last" else T, None))
-        if key == "fields" and where is not None:
-            given = _fields_form(given, where, context)
-        forms.extend((value_form(given, where) if key != "fields" else given, quoted(where)))
-    return call(_declare, *forms)
+    keys = keyword_forms(form.cdr.cdr, (*KEYS, "stages"), context, what)
+    stages: list[tuple[str, Span | None, dict[str, tuple[Any, Any]]]] = [(ONLY, None, {})]
+    if "stages" in keys:
+        stages = _stages(what, *keys.pop("stages"), context)
+    for stage, at, own in stages:
+        for needed in ("source", "batch"):
+            if needed not in keys and needed not in own:
+                where = f"{what}, stage {stage}" if at is not None else what
+                raise context.error(codes.E_RUN_005, f"{where}: :{needed} is missing", at=at)
+    forms: list[Any] = []
+    for stage, at, own in stages:
+        forms += [quoted(stage), quoted(at), _settings_form(own, context)]
+    return call(_declare, quoted(name.name), quoted(place), _settings_form(keys, context), *forms)
+
+
+def _stages(
+    what: str, form: Any, place: Span | None, context: Context
+) -> list[tuple[str, Span | None, dict[str, tuple[Any, Any]]]]:
+    """Name, place and keys of each stage of `(name (:key value…)…)`."""
+    parts = python_list(form) if is_list(form) else []
+    if not parts or len(parts) % 2:
+        raise context.error(
+            codes.E_RUN_005,
+            f"{what}: :stages takes names, each with its keys",
+            at=place,
+            fix="write :stages (short (:batch 8 …) long (:batch 4 …))",
+        )
+    found: list[tuple[str, Span | None, dict[str, tuple[Any, Any]]]] = []
+    at = form
+    while at is not NIL:
+        name, where = at.car, car_span(at) or place
+        own = at.cdr.car
+        if not isinstance(name, Symbol) or (name.constant and not is_keyword(name)):
+            raise context.error(
+                codes.E_RUN_005,
+                f"{what}: the name of a stage was expected, not {print_value(name)}",
+                at=where,
+            )
+        if not is_list(own):
+            raise context.error(
+                codes.E_RUN_005,
+                f"{what}: the keys of the stage {name.name} are a list, not {print_value(own)}",
+                at=where,
+            )
+        check_name(name.name, f"{what}, a stage", context, where)
+        if name.name in [stage for stage, _, _ in found]:
+            raise context.error(
+                codes.E_RUN_003, f"{what}: two stages are called {name.name}", at=where
+            )
+        keys = keyword_forms(own, KEYS, context, f"{what}, stage {name.name}")
+        found.append((name.name, where, keys))
+        at = at.cdr.cdr
+    return found
+
+
+def _settings_form(keys: dict[str, tuple[Any, Any]], context: Context) -> Any:
+    """The form of the `Settings` of some keys."""
+    forms: list[Any] = []
+    for key, (given, where) in keys.items():
+        if key == "fields":
+            forms.append(_fields_form(given, where, context))
+        else:
+            forms.append(value_form(given, where))
+    places = {key: where for key, (_, where) in keys.items()}
+    return call(_settings, quoted(places), *forms)
+
+
+def _settings(places: dict[str, Span | None], *values: Any) -> Settings:
+    return Settings({k: (v, at) for (k, at), v in zip(places.items(), values, strict=True)})
 
 
 def _fields_form(form: Any, place: Span | None, context: Context) -> Any:
@@ -418,53 +181,89 @@ def _fields_form(form: Any, place: Span | None, context: Context) -> Any:
 
 
 def _field(name: str, dtype: Any, shape: Any, bounds: Any) -> Field:
-    made = _dtype(dtype, f"the field {name}")
+    made = dtype_of(dtype, f"the field {name}")
     extents = shape_of(shape, f"the field {name}")
     return Field(name=name, dtype=made, shape=extents, range=_range(name, bounds, made))
 
 
-def _declare(
-    name: str, place: Span | None, source: Any, source_at: Any, fields: Any, fields_at: Any,
-    batch: Any, batch_at: Any, shuffle: Any, shuffle_at: Any, drop_last: Any, drop_at: Any,
-) -> Any:  # fmt: skip
+def _declare(name: str, place: Span | None, defaults: Settings, *stages: Any) -> Any:
     experiment = current()
     experiment.declare("loader", name, place)
-    if not isinstance(source, DataSource):
-        raise at_place(
-            codes.E_RUN_006,
-            f"defloader {name}: :source takes a source, not {print_value(source)}",
-            source_at or place,
-            "sources are made by npz, text, inline and synthetic",
-        )
-    if not isinstance(batch, int) or batch < 1:
-        raise at_place(
-            codes.E_RUN_006,
-            f"defloader {name}: :batch takes a positive integer, not {print_value(batch)}",
-            batch_at or place,
-        )
-    declared = _fields(name, source, fields, fields_at or place)
-    stage = Stage(
-        name="main",
-        source=source.description,
-        base=experiment.base,
-        fields=declared,
-        batch=int(batch),
-        shuffle=shuffle is not NIL,
-        drop_last=drop_last is not NIL,
-        microbatches=None,
-        records=source.count,
-    )
-    experiment.loaders[name] = LoaderForm(Loader(name=name, stages=[stage]), place)
+    made: list[Stage] = []
+    for stage, at, own in zip(stages[::3], stages[1::3], stages[2::3], strict=True):
+        what = f"defloader {name}" if at is None else f"defloader {name}, stage {stage}"
+        settings = Settings({**defaults.given, **own.given})
+        made.append(_stage(what, stage, at or place, settings, experiment.base))
+    experiment.loaders[name] = LoaderForm(Loader(name=name, stages=made), place)
     return NIL
 
 
-def _fields(name: str, source: DataSource, fields: Any, place: Span | None) -> list[Field]:
+def _stage(what: str, name: str, place: Span | None, settings: Settings, base: str) -> Stage:
+    source, source_at = settings.value("source")
+    if not isinstance(source, DataSource):
+        raise at_place(
+            codes.E_RUN_006,
+            f"{what}: :source takes a source, not {print_value(source)}",
+            source_at or place,
+            "sources are made by npz, text, inline and synthetic",
+        )
+    fields, fields_at = settings.value("fields")
+    declared = _fields(what, source, fields, fields_at or place)
+    drop_last, _ = settings.given.get("drop-last", (True, None))
+    batch = _count(what, "batch", settings, place)
+    assert batch is not None
+    return Stage(
+        name=name,
+        source=source.description,
+        base=base,
+        fields=declared,
+        batch=batch,
+        shuffle=settings.value("shuffle")[0] is not NIL,
+        drop_last=drop_last is not NIL,
+        microbatches=_count(what, "microbatches", settings, place),
+        records=source.count,
+        streams=_streams(what, settings, declared),
+    )
+
+
+def _streams(what: str, settings: Settings, fields: list[Field]) -> bool:
+    """Whether the loader gives streams; E-DATA-006 where it cannot."""
+    value, at = settings.value("streams")
+    if value is NIL:
+        return False
+    problem: str | None = None
+    if settings.value("shuffle")[0] is not NIL:
+        problem = "streams are in the order of the records, which :shuffle changes"
+    elif settings.given.get("drop-last", (True, None))[0] is NIL:
+        problem = "streams end together, so the last partial batch cannot be carried over"
+    elif any(field.name == STREAM_START for field in fields):
+        problem = f"the source has a field {STREAM_START}, which :streams makes"
+    if problem is not None:
+        raise at_place(codes.E_DATA_006, f"{what}: {problem}", at)
+    return True
+
+
+def _count(what: str, key: str, settings: Settings, place: Span | None) -> int | None:
+    """A positive integer; None for microbatches that are not given."""
+    value, at = settings.value(key)
+    if value is NIL and key == "microbatches":
+        return None
+    if not isinstance(value, int) or value < 1:
+        raise at_place(
+            codes.E_RUN_006,
+            f"{what}: :{key} takes a positive integer, not {print_value(value)}",
+            at or place,
+        )
+    return int(value)
+
+
+def _fields(what: str, source: DataSource, fields: Any, place: Span | None) -> list[Field]:
     columns = source.columns
     if fields is NIL:
         if columns is None:
             raise at_place(
                 codes.E_DATA_003,
-                f"defloader {name}: a remote source needs :fields, since its headers are not read "
+                f"{what}: a remote source needs :fields, since its headers are not read "
                 "before the run",
                 place,
                 "add :fields ((name dtype shape)…)",
@@ -475,14 +274,12 @@ def _fields(name: str, source: DataSource, fields: Any, place: Span | None) -> l
         place, declared = python_list(item)
         field, dtype, shape = declared.name, declared.dtype, declared.shape
         if any(field == other.name for other in result):
-            raise at_place(
-                codes.E_DATA_005, f"defloader {name}: the field {field} is given twice", place
-            )
+            raise at_place(codes.E_DATA_005, f"{what}: the field {field} is given twice", place)
         if columns is not None:
             if field not in columns:
                 raise at_place(
                     codes.E_DATA_002,
-                    f"the source of {name} has no field {field}",
+                    f"{what}: the source has no field {field}",
                     place,
                     did_you_mean(field, columns) or f"it has {', '.join(columns)}",
                 )

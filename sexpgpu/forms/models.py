@@ -64,6 +64,10 @@ class Parameter(TensorSource):
     def known_type(self) -> TensorType:
         return TensorType(self.shape, self.dtype)
 
+    def type_in(self, trace: Trace) -> TensorType:
+        """The type of the graph's input."""
+        return TensorType(self.shape, self.kept)
+
     def current_tensor(self, trace: Trace) -> Tensor:
         """The tensor that stands for it in a graph: an input of the graph, made at first use."""
         found = trace.sources.get(self)
@@ -73,7 +77,7 @@ class Parameter(TensorSource):
                     codes.E_PARAM_005,
                     f"the {self.lisp_type} {self.name} is not part of the run's model",
                 )
-            value = trace.input(f"{self.kind}/{self.path}", TensorType(self.shape, self.kept))
+            value = trace.input(f"{self.kind}/{self.path}", self.type_in(trace))
             if self.dtype != self.kept:
                 value = trace.emit("cast", value, dtype=self.dtype)
             found = trace.sources[self] = Tensor(value, trace, self.origin)
@@ -85,11 +89,28 @@ class Parameter(TensorSource):
 
 
 class Buffer(Parameter):
-    """State that is not trained: a place whose new value a training graph hands on."""
+    """State that is not trained: a place whose new value a training graph hands on. With
+    `per_example` it has a row of its shape for each example of the batch."""
 
-    __slots__ = ()
+    __slots__ = ("per_example",)
     lisp_type = "buffer"
     kind = "buffer"
+    per_example: bool
+
+    def type_in(self, trace: Trace) -> TensorType:
+        rows = trace.root.batch
+        if not self.per_example:
+            return super().type_in(trace)
+        if rows is None:
+            raise here(
+                codes.E_PARAM_009,
+                f"the buffer {self.name} has a row for each example, and the graph "
+                f"{trace.root.name} has no examples",
+            )
+        return TensorType((rows, *self.shape), self.kept, 0)
+
+    def known_type(self) -> TensorType:
+        return self.type_in(TRACES[-1]) if self.per_example and TRACES else super().known_type()
 
     @property
     def kept(self) -> str:
@@ -100,7 +121,7 @@ class Buffer(Parameter):
         return super().current_tensor(trace) if written is None else written
 
     def assign(self, value: Any) -> Any:
-        """Give the buffer a new value in the training graph being traced."""
+        """Give the buffer a new value in the training graph being traced; elsewhere it stays."""
         if not TRACES:
             raise outside(f"(setf {self.name})")
         check_noted_once(f"the buffer {self.name} gets a new value")
@@ -113,6 +134,9 @@ class Buffer(Parameter):
                 codes.E_PARAM_004,
                 f"the buffer {self.name} holds {old.type}; its new value is {shown}",
             )
+        follows = self.per_example  # its examples, from batch to batch
+        if not trace.training and not follows:
+            return value
         trace.buffers[self.path or ""] = new
         trace.written[self.path or ""] = new.origin
         return value

@@ -53,6 +53,16 @@ def is_name(value: Any) -> bool:
     return isinstance(value, Symbol) and not value.constant
 
 
+def check_name(name: str, what: str, context: Context, place: Any = None) -> None:
+    """E-RUN-005 for a name that could not be told from the rest of a series or graph that is called
+    after it: eval/NAME/loss, hyper/NAME."""
+    if not name or "/" in name:
+        said = f"the name {name} has a slash" if name else "the name is empty"
+        raise context.error(
+            codes.E_RUN_005, f"{what}: {said}", at=place, fix="use letters, digits and dashes"
+        )
+
+
 def keyword_forms(
     rest: Any, allowed: Iterable[str], context: Context, form_name: str
 ) -> dict[str, tuple[Any, Any]]:
@@ -114,6 +124,17 @@ def value_form(form: Any, place: Span | None = None) -> Any:
     if place is not None and is_name(form):
         return SrcCons(PROGN, lisp_list([form]), (place.source, place.start, place.end, -1, -1))
     return form
+
+
+def init_form(keys: dict[str, tuple[Any, Any]], context: Context) -> Any:
+    """(lambda (shape) form) of :init, where `shape` is the variable that the form may use; nil
+    where it is not given."""
+    if "init" not in keys:
+        return NIL
+    shape = context.module.intern("shape")
+    ignorable = lisp_list([CL.own("declare"), lisp_list([CL.own("ignorable"), shape])])
+    form = keys["init"][0]
+    return placed(lisp_list([LAMBDA, lisp_list([shape]), ignorable, form]), form)
 
 
 def shape_form(form: Any) -> Any:

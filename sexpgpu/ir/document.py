@@ -12,10 +12,14 @@ from sexpgpu.ir.graph import Graph
 from sexpgpu.source import Source
 
 FORMAT = "sexpgpu-ir"
-VERSION = 1
+VERSION = 2
 
 LOSS_SCALE = "scale/loss"
 """The input of a training graph under :f16 that its gradients are multiplied by."""
+
+
+CURRICULUM = "curriculum"
+"""The name of the curriculum's graph, and what its states and metrics are called after."""
 
 
 DIAGNOSTICS = "/diagnostics"
@@ -23,8 +27,9 @@ DIAGNOSTICS = "/diagnostics"
 
 
 def is_diagnostic(graph: str) -> bool:
-    """Whether a graph of this name is there for diagnostics alone."""
-    return graph.endswith(DIAGNOSTICS)
+    """Whether a graph of this name is there for diagnostics alone (and not that of a stage or pass
+    of this name)."""
+    return graph.endswith(DIAGNOSTICS) and graph.count("/") > 1
 
 
 class Record:
@@ -74,17 +79,22 @@ class Field(Record):
     range: tuple[float, float] | None
 
 
+STREAM_START = "stream-start"
+"""The field of a stage of streams, bool, that is true in the first batch of each of them."""
+
+
 class Stage(Record):
     """One stage of a loader.
 
     source   {"kind": "npz" | "text" | "inline" | "synthetic", ...}: see docs/data.md
     base     the folder that relative paths start from
     fields   list of Field;  batch: records a batch;  microbatches: None = defrun's
+    streams  row i of a batch goes on where row i of the one before ended (`ir.STREAM_START`)
     """
 
     __slots__ = (
         "base", "batch", "drop_last", "fields", "microbatches", "name", "records", "shuffle",
-        "source",
+        "source", "streams",
     )  # fmt: skip
     name: str
     source: dict[str, Any]
@@ -95,6 +105,7 @@ class Stage(Record):
     drop_last: bool
     microbatches: int | None
     records: int | None  # counted at compile time, or None
+    streams: bool
 
 
 class Loader(Record):
@@ -118,7 +129,11 @@ class Parameter(Record):
 
 
 class Buffer(Record):
-    __slots__ = ("dtype", "init", "path", "shape")
+    """State that is not trained. `per` "example": it has a row of that shape, and that initial
+    value, for each example of the batch."""
+
+    __slots__ = ("dtype", "init", "path", "per", "shape")
+    per: str | None
     path: str
     shape: tuple[int, ...]
     dtype: str
@@ -195,6 +210,16 @@ class Evaluation(Record):
     rest: str | None
     rest_batch: int
     weights: str  # "averaged" | "raw"
+
+
+class Curriculum(Record):
+    """What decides, after each round of evaluations, in which stage training goes on. `graph` takes
+    `ctx/KEY`, `state/NAME` and `statistic/…`, and gives `stage` (an i32, the stage's index), the
+    states' new values, and its metrics."""
+
+    __slots__ = ("graph", "states")
+    graph: str
+    states: list[State]
 
 
 class Metric(Record):
@@ -288,8 +313,8 @@ class Document:
     `static_weights` tells for which train graphs all weights are known at compile time."""
 
     __slots__ = (
-        "buffers", "counters", "evaluations", "graphs", "groups", "loaders", "manifest", "metrics",
-        "parameters", "run", "sources", "terms", "updates",
+        "buffers", "counters", "curriculum", "evaluations", "graphs", "groups", "loaders",
+        "manifest", "metrics", "parameters", "run", "sources", "terms", "updates",
     )  # fmt: skip
 
     def __init__(
@@ -308,6 +333,7 @@ class Document:
         metrics: dict[str, list[Metric]],
         terms: dict[str, list[str]],
         counters: list[str],
+        curriculum: Curriculum | None = None,
     ) -> None:
         self.manifest = manifest
         self.sources = sources
@@ -322,6 +348,7 @@ class Document:
         self.metrics = metrics
         self.terms = terms
         self.counters = counters
+        self.curriculum = curriculum
 
     def loader(self, name: str) -> Loader:
         return next(loader for loader in self.loaders if loader.name == name)

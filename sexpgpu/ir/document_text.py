@@ -1,6 +1,6 @@
 """A document as text for people, and back: exactly but for places and the sources' texts.
 
-    (document "sexpgpu-ir" 1
+    (document "sexpgpu-ir" 2
       (run (object "name" "line" "steps" 200 …))
       (parameters (list (object "path" "fit/w" …) …))
       …

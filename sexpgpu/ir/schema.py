@@ -27,14 +27,16 @@ RECORDS: dict[type[ir.Record], dict[str, Any]] = {
     ir.Stage: {
         "name": STRING, "source": DATA, "base": STRING, "fields": [ir.Field], "batch": COUNT,
         "shuffle": BOOL, "drop_last": BOOL, "microbatches": optional(COUNT),
-        "records": optional(INT),
+        "records": optional(INT), "streams": BOOL,
     },
     ir.Loader: {"name": STRING, "stages": [ir.Stage]},
     ir.Parameter: {
         "path": STRING, "aliases": [STRING], "shape": SHAPE, "dtype": "dtype", "init": STRING,
         "trainable": BOOL, "tags": [STRING], "group": optional(STRING),
     },
-    ir.Buffer: {"path": STRING, "shape": SHAPE, "dtype": "dtype", "init": STRING},
+    ir.Buffer: {
+        "path": STRING, "shape": SHAPE, "dtype": "dtype", "init": STRING, "per": optional("per"),
+    },
     ir.State: {"name": STRING, "shape": SHAPE, "dtype": "dtype", "init": STRING},
     ir.Update: {
         "average": optional(STRING), "graph": STRING, "group": STRING, "states": [ir.State],
@@ -49,6 +51,7 @@ RECORDS: dict[type[ir.Record], dict[str, Any]] = {
         "at_start": BOOL, "at_end": BOOL, "graph": STRING, "rest": optional(STRING),
         "rest_batch": INT, "weights": "weights",
     },
+    ir.Curriculum: {"graph": STRING, "states": [ir.State]},
     ir.Metric: {"finish": optional(STRING), "name": STRING, "reduce": "reduction"},
     ir.Checkpointing: {
         "every": optional(COUNT), "keep": optional(COUNT), "keep_every": optional(COUNT),
@@ -75,4 +78,5 @@ CHOICES = {
     "precision": ("f32", "bf16", "f16"),
     "finite": ("abort", "skip", "ignore"),
     "weights": ("averaged", "raw"),
+    "per": ("example",),
 }

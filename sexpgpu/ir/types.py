@@ -74,3 +74,4 @@ class TensorType(NamedTuple):
 
 
 SCALAR_F32 = TensorType((), "f32")
+SCALAR_I32 = TensorType((), "i32")

@@ -151,7 +151,7 @@ class Tagbody:
 
 
 class Scope:
-    """What names mean at a place. Immutable once forms were analysed in it."""
+    """What names mean at a place. Immutable once forms were analysed in it, but for `define`."""
 
     __slots__ = ("blocks", "functions", "level", "parent", "tags", "top_level", "variables")
 
@@ -201,6 +201,12 @@ class Scope:
                 return at.tags[key]
             at = at.parent
         return None
+
+    def define(self, name: Symbol, meaning: SymbolMacro) -> None:
+        """Give a name a meaning for the forms that follow in the body at hand."""
+        if self.variables is None:
+            self.variables = {}
+        self.variables[name] = meaning
 
     def local_function_names(self) -> list[str]:
         names: list[str] = []

@@ -119,8 +119,9 @@ def field(batch: Any, name: Any) -> Tensor:
 @builtin("ctx", "(key)", layer=TENSOR)
 def ctx(key: Any) -> Any:
     """What the loop knows of the step. :training is t or nil, and :stage in a training graph a
-    keyword; the others are scalar tensors: :step (from 0) :updates :steps :progress :epoch :samples
-    :seed :microbatch :counter/NAME."""
+    keyword; the others are scalar tensors: :step (from 0) :updates :steps :progress :epoch :stage
+    :stage-step :samples :seed :microbatch :counter/NAME; in curriculum :eval/PASS/METRIC
+    :train/METRIC :min/SERIES :max/SERIES."""
     if not TRACES:
         raise outside("ctx")
     trace = TRACES[-1]
@@ -134,11 +135,10 @@ def ctx(key: Any) -> Any:
     if type is None and name and name.startswith("counter/") and STEP_KEY in trace.context:
         type = COUNTER_TYPE
     if type is None:
-        known = ["training", *(["stage"] if trace.stage is not None else []), *trace.context]
-        if STEP_KEY in trace.context:
-            known.append("counter/NAME")
-        listed = [f":{k}" for k in known]
+        listed = [f":{k}" for k in ("training", *trace.context)]
         near = did_you_mean(f":{name}", listed)
+        if STEP_KEY in trace.context:
+            listed.append(":counter/NAME")
         raise failure(
             E_RUN_021,
             f"ctx has no key {brief(key)} in the graph {trace.name}",

@@ -199,7 +199,7 @@ def stage(source: dict[str, Any], batch: int, **changes: Any) -> ir.Stage:
     ]
     given: dict[str, Any] = {
         "name": "only", "source": source, "base": ".", "fields": fields, "batch": batch,
-        "shuffle": True, "drop_last": True, "microbatches": None, "records": None,
+        "shuffle": True, "drop_last": True, "microbatches": None, "records": None, "streams": False,
     }  # fmt: skip
     return ir.Stage(**given | changes)
 
@@ -285,7 +285,7 @@ def make(
             ),
         ],
         parameters=[parameter("fit/w", (IN, OUT), "init/0"), parameter("fit/b", (OUT,), "init/1")],
-        buffers=[ir.Buffer(dtype="f32", init="init/2", path="seen", shape=(IN,))],
+        buffers=[ir.Buffer(dtype="f32", init="init/2", path="seen", shape=(IN,), per=None)],
         groups=[
             ir.Group(
                 clip_norm=None, constants={}, every=group_every, frozen=False,

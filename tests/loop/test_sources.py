@@ -20,7 +20,7 @@ def stage(
 ) -> Stage:
     return Stage(
         name="only", source=source, base=str(base), batch=2, shuffle=False, drop_last=True,
-        microbatches=None, records=records,
+        microbatches=None, records=records, streams=False,
         fields=[
             Field(name=f[0], dtype=f[1], shape=f[2], range=f[3] if len(f) > 3 else None)
             for f in fields

@@ -123,6 +123,52 @@ W_RUN_003 = code(
     good=GOOD,
 )
 
+_VALID = "(defloader valid :source (inline (x (3.0)) (y (7.0))) :batch 1)\n"
+_PASS = "(defeval valid :loader valid :every 10)\n"
+_TURN = (
+    "(defun curriculum ()\n  (where (< (ctx :eval/valid/loss) 1.0) (stage :all) (stage :few)))\n"
+)
+STAGED = GOOD.replace(":batch 3)", ":stages (few (:batch 2) all (:batch 3)))").replace(
+    "(defrun", f"{_VALID}{_PASS}{_TURN}(defrun"
+)
+
+E_RUN_009 = code(
+    "E-RUN-009",
+    title="a curriculum that cannot run",
+    explain="The curriculum runs after each round of evaluations, so a file with one needs a pass "
+    "(defeval). It reads ctx, its own states and statistics: it sees neither the model nor data.",
+    fix="declare a pass; report what the curriculum needs as a metric and read that by ctx",
+    bad=STAGED.replace(_VALID, "").replace(_PASS, ""),
+    good=STAGED,
+)
+E_RUN_010 = code(
+    "E-RUN-010",
+    title="no such stage",
+    explain="(stage :name) is the index of a stage of the training loader, from 0.",
+    fix="use one of the stages that the message lists",
+    bad=STAGED.replace("(stage :all)", "(stage :al)"),
+    good=STAGED,
+)
+E_RUN_011 = code(
+    "E-RUN-011",
+    title="epochs of a loader with several stages",
+    explain="Each stage has epochs of its own, and how long the run stays in one is not known "
+    "before it: the length of such a run is given in steps.",
+    fix="give defrun :steps",
+    bad=STAGED.replace(":steps 200", ":epochs 3"),
+    good=STAGED,
+)
+W_RUN_004 = code(
+    "W-RUN-004",
+    title="stages without a curriculum, or a curriculum without stages",
+    explain="A run starts in the first stage of its loader and goes on to another where the "
+    "function curriculum says so. Without that function the other stages are never reached; and "
+    "with one stage a curriculum has nothing to choose.",
+    fix="define curriculum, or remove the stages",
+    bad=STAGED.replace(_TURN, ""),
+    good=STAGED,
+)
+
 # -- knobs (KNOB) -----------------------------------------------------------------------------
 
 E_KNOB_001 = code(
@@ -225,6 +271,34 @@ E_PARAM_007 = code(
     fix="map over (params model), so that there is one tensor for each, of its shape",
     bad=GOOD.replace("(funcall model x)", "(funcall (with-params model (list x)) x)"),
     good=GOOD.replace("(funcall model x)", "(funcall (with-params model (params model)) x)"),
+)
+E_PARAM_008 = code(
+    "E-PARAM-008",
+    title="an initial value that depends on what has none yet",
+    explain="An :init form is a closed graph of its own, run before the first step: it sees random "
+    "numbers and the shape, but no parameter, no buffer, no data.",
+    fix="share the parameter itself, or compute both initial values by one function of the shape",
+    bad=GOOD.replace(
+        "(submodel fit (nn:linear 1 1))",
+        '(submodel fit (nn:linear 1 1))\n  (defparam again (1 1) :init (* 2 (param fit "w")))',
+    ).replace("(fit x)))", "(+ (fit x) (matmul x again))))"),
+    good=GOOD,
+)
+E_PARAM_009 = code(
+    "E-PARAM-009",
+    title="a buffer with a row for each example, and no streams",
+    explain="A row of a buffer that is `:per :example` follows one stream of records: row i of "
+    "each batch goes on where row i of the one before ended. So every loader that the model sees "
+    "has :streams t, and all stages of the training loader have one :batch.",
+    fix="add :streams t to the loader, or drop :per",
+    bad=GOOD.replace(
+        "(forward (x) (fit x))",
+        "(defbuffer last (1) :per :example)\n  (forward (x) (setf last x) (+ last (fit x)))",
+    ),
+    good=GOOD.replace(
+        "(forward (x) (fit x))",
+        "(defbuffer last (1) :per :example)\n  (forward (x) (setf last x) (+ last (fit x)))",
+    ).replace(":batch 3)", ":batch 3 :streams t)"),
 )
 
 # -- optimizers (OPT) -------------------------------------------------------------------------
@@ -362,6 +436,17 @@ E_DATA_005 = code(
     good=GOOD,
 )
 
+E_DATA_006 = code(
+    "E-DATA-006",
+    title="streams that cannot be",
+    explain="With :streams t the records are cut into as many runs as a batch has rows, and row i "
+    "of each batch is the next record of run i. They keep the order of the source, and all end "
+    "together; a field stream-start says where they begin.",
+    fix="leave :shuffle and :drop-last nil out; rename a field called stream-start",
+    bad=GOOD.replace(":batch 3)", ":batch 3 :streams t :shuffle t)"),
+    good=GOOD.replace(":batch 3)", ":batch 3 :streams t)"),
+)
+
 # -- evaluation passes (EVAL) -----------------------------------------------------------------
 
 E_EVAL_001 = code(
@@ -371,6 +456,16 @@ E_EVAL_001 = code(
     fix="use a declared name",
     bad=GOOD.replace("(defrun", "(defeval valid :loader vaild)\n(defrun"),
     good=GOOD.replace("(defrun", "(defeval valid :loader train)\n(defrun"),
+)
+
+E_EVAL_002 = code(
+    "E-EVAL-002",
+    title="an evaluation pass over a loader of several stages",
+    explain="Stages are for training: a curriculum leads through them. A pass sees every record of "
+    "one source once, and reports one series from the first step to the last.",
+    fix="declare a loader for the pass, one for each stage if need be",
+    bad=STAGED.replace(_VALID, "").replace(":loader valid", ":loader train"),
+    good=STAGED,
 )
 
 # -- found while a run goes on, by the loop (numbers above 030); no single file shows them ------
@@ -405,6 +500,13 @@ W_RUN_031 = code(
     explain="The loss or the gradient norm of a step was not finite and :finite is :skip: the "
     "parameters, optimizer states, buffers and counters are unchanged by it, to the bit.",
     fix="nothing to do, if it stays rare; the series train/nonfinite counts them",
+)
+W_RUN_032 = code(
+    "W-RUN-032",
+    title="the curriculum asked for a stage that there is not",
+    explain="The index that curriculum returned is below 0 or above the last stage's. The run goes "
+    "on in the first or the last stage. Said the first time only.",
+    fix="return (stage :name), or keep the index between the first and the last with min and max",
 )
 E_DATA_031 = code(
     "E-DATA-031",

@@ -103,10 +103,10 @@ E_CKPT_009 = code(
     "E-CKPT-009",
     title="format not known",
     explain=(
-        "The checkpoint or run directory was written by a later version of sexpgpu, whose format "
+        "The checkpoint or run directory was written by another version of sexpgpu, whose format "
         "this version does not know."
     ),
-    fix="use a version of sexpgpu at least as new as the one named in its manifest",
+    fix="use the version of sexpgpu that is named in its manifest",
 )
 E_CKPT_010 = code(
     "E-CKPT-010",
