@@ -39,6 +39,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write golden files instead of comparing"
     )
+    parser.addoption(
+        "--hot", action="store_true", help="Lisp runs as generated Python from its first call on"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--hot"):
+        from sexpgpu.lisp.tiers import THRESHOLDS
+
+        THRESHOLDS.calls = THRESHOLDS.turns = 0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

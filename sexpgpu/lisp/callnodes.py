@@ -202,12 +202,32 @@ class CallFixed(Node):
 
     def emit(self, frame: Frame) -> Run:
         function, site = self.function, self.site
-        target = function.call
         count = len(self.arguments)
+        target = target_of(function, count)
         high = function.maximum
         if count < function.minimum or (high is not None and count > high):
             return _wrong_count(function, self.arguments, site, frame)
         return emit_direct(target, self.arguments, site, frame)
+
+
+def target_of(function: Function, count: int) -> Callable[..., Any]:
+    """What is called with so many arguments: a builtin that takes keywords is without any."""
+    plain, positional = getattr(function.call, "plain", (None, 0))
+    return function.call if plain is None or count > positional else plain
+
+
+class Direct(Node):
+    """A call of a Python callable."""
+
+    __slots__ = ("arguments", "site", "target")
+
+    def __init__(self, target: Callable[..., Any], arguments: list[Node], site: Site) -> None:
+        self.target = target
+        self.arguments = arguments
+        self.site = site
+
+    def emit(self, frame: Frame) -> Run:
+        return emit_direct(self.target, self.arguments, self.site, frame)
 
 
 def emit_direct(target: Callable[..., Any], arguments: list[Node], site: Site, frame: Frame) -> Run:

@@ -24,7 +24,7 @@ from sexpgpu.lisp.nodes import (
     single,
 )
 from sexpgpu.lisp.scope import Frame, Scope
-from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import CL, NIL, Char, Cons, Symbol, T
 from sexpgpu.reader.printer import brief
 
@@ -75,18 +75,45 @@ def _case_node(form: Any, scope: Scope, tails: Tails, strict: bool, miss: Node |
     key = analyze_car(form.cdr, scope)
     bodies = [body(cells, scope, tails) for _, cells in clauses]
     default = body(otherwise, scope, tails) if otherwise is not None else miss or Constant(NIL)
-    every = [k for keys, _ in clauses for k in keys]
-    site = site_here()
+    keys = [keys for keys, _ in clauses]
+    return Case(key, keys, bodies, default, strict, site_here())
 
-    def make(frame: Frame) -> Run:
-        run_key = single(key, frame)
-        runs = [node.emit(frame) for node in bodies]
-        run_default = default.emit(frame)
+
+class Case(Node):
+    """case and ecase: the bodies by their keys."""
+
+    __slots__ = ("bodies", "default", "key", "keys", "multi", "site", "strict")
+
+    def __init__(
+        self,
+        key: Node,
+        keys: list[list[Any]],
+        bodies: list[Node],
+        default: Node,
+        strict: bool,
+        site: Site,
+    ) -> None:
+        self.key = key
+        self.keys = keys
+        self.bodies = bodies
+        self.default = default
+        self.strict = strict
+        self.site = site
+        self.multi = any(node.multi for node in (*bodies, default))
+
+    def failure(self, value: Any) -> Exception:
+        """The error of a value that no clause of ecase takes."""
+        return case_failure(value, [k for keys in self.keys for k in keys])
+
+    def emit(self, frame: Frame) -> Run:
+        run_key = single(self.key, frame)
+        runs = [node.emit(frame) for node in self.bodies]
+        run_default = self.default.emit(frame)
         table: dict[Any, Run] = {}
-        for (keys, _), branch in zip(clauses, runs, strict=True):
+        for keys, branch in zip(self.keys, runs, strict=True):
             for item in keys:
                 table.setdefault(case_key(item), branch)
-        find = table.get
+        find, strict, site = table.get, self.strict, self.site
 
         def run(env: Any) -> Any:
             value = run_key(env)
@@ -95,12 +122,10 @@ def _case_node(form: Any, scope: Scope, tails: Tails, strict: bool, miss: Node |
                 return chosen(env)
             if strict:
                 STATE.site = site
-                raise case_failure(value, every)
+                raise self.failure(value)
             return run_default(env)
 
         return run
-
-    return Custom(make, any(node.multi for node in (*bodies, default)))
 
 
 def case_failure(value: Any, keys: list[Any]) -> Exception:

@@ -277,16 +277,6 @@ def _multiple_value_prog1(form: Any, scope: Scope, tails: Tails) -> Node:
     """Evaluates in order; all values of the first form."""
     parts(form, 1, None, "(multiple-value-prog1 form form…)")
     first = analyze_car(form.cdr, scope)
-    rest = body(form.cdr.cdr, scope)
+    from sexpgpu.lisp.control_macros import First
 
-    def make(frame: Frame) -> Run:
-        run_first, run_rest = first.emit(frame), rest.emit(frame)
-
-        def run(env: Any) -> Any:
-            result = run_first(env)
-            run_rest(env)
-            return result
-
-        return run
-
-    return Custom(make, first.multi)
+    return First(first, body(form.cdr.cdr, scope), all_values=True)

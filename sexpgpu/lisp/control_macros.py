@@ -13,12 +13,11 @@ from sexpgpu.lisp.analyze import (
     parts,
     site_here,
 )
-from sexpgpu.lisp.callnodes import CallValue
+from sexpgpu.lisp.callnodes import CallFixed, CallValue
 from sexpgpu.lisp.control_forms import return_from
 from sexpgpu.lisp.nodes import (
     And,
     Constant,
-    Custom,
     If,
     Node,
     Or,
@@ -27,7 +26,7 @@ from sexpgpu.lisp.nodes import (
     single,
 )
 from sexpgpu.lisp.scope import Frame, Scope
-from sexpgpu.lisp.values import NIL, Cons, T
+from sexpgpu.lisp.values import NIL, Cons, Function, T
 from sexpgpu.reader.printer import brief
 
 
@@ -94,21 +93,30 @@ def _cond(form: Any, scope: Scope, tails: Tails) -> Node:
 def _prog1(form: Any, scope: Scope, tails: Tails) -> Node:
     """Evaluates in order; the value of the first form."""
     parts(form, 1, None, "(prog1 form form…)")
-    return first_of(analyze_car(form.cdr, scope), body(form.cdr.cdr, scope))
+    return First(analyze_car(form.cdr, scope), body(form.cdr.cdr, scope))
 
 
-def first_of(first: Node, rest: Node) -> Node:
-    def make(frame: Frame) -> Run:
-        run_first, run_rest = single(first, frame), rest.emit(frame)
+class First(Node):
+    """Several forms, the value (or all values) of the first."""
+
+    __slots__ = ("all_values", "first", "multi", "rest")
+
+    def __init__(self, first: Node, rest: Node, all_values: bool = False) -> None:
+        self.first = first
+        self.rest = rest
+        self.all_values = all_values
+        self.multi = all_values and first.multi
+
+    def emit(self, frame: Frame) -> Run:
+        first = self.first.emit(frame) if self.all_values else single(self.first, frame)
+        rest = self.rest.emit(frame)
 
         def run(env: Any) -> Any:
-            value = run_first(env)
-            run_rest(env)
+            value = first(env)
+            rest(env)
             return value
 
         return run
-
-    return Custom(make, False)
 
 
 @native("prog2")
@@ -116,7 +124,7 @@ def _prog2(form: Any, scope: Scope, tails: Tails) -> Node:
     """Evaluates in order; the value of the second form."""
     parts(form, 2, None, "(prog2 form form form…)")
     first = analyze_car(form.cdr, scope)
-    kept = first_of(analyze_car(form.cdr.cdr, scope), body(form.cdr.cdr.cdr, scope))
+    kept = First(analyze_car(form.cdr.cdr, scope), body(form.cdr.cdr.cdr, scope))
     return Progn([first, kept])
 
 
@@ -140,6 +148,8 @@ def _funcall(form: Any, scope: Scope, tails: Tails) -> Node:
     while at is not NIL:
         nodes.append(analyze_car(at, scope))
         at = at.cdr
+    if isinstance(function, Constant) and type(function.value) is Function:
+        return CallFixed(function.value, nodes, site_here())
     return CallValue(function, nodes, site_here())
 
 

@@ -158,6 +158,7 @@ def _lazy(form: Any, cells: list[Any], symbol: Symbol, key: Symbol, scope: Scope
         try:
             node = lambda_node(symbol.name, cells[1], form.cdr.cdr.cdr, scope, key, form)
             function.call = run_node(node).call
+            node.tier.latest = function
         finally:
             AT.place, AT.expansions, AT.depth, AT.lazy, STATE.module = saved
             STATE.site = site

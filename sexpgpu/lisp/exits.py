@@ -15,6 +15,7 @@ from sexpgpu.lisp.nodes import (
 )
 from sexpgpu.lisp.scope import Block, Frame, Tagbody
 from sexpgpu.lisp.state import STATE, Site
+from sexpgpu.lisp.tiers import LoopTier
 from sexpgpu.lisp.values import NIL
 
 
@@ -103,7 +104,7 @@ class ReturnFrom(Node):
 class TagbodyNode(Node):
     """tagbody: segments of statements between tags. Gives nil, or a Jump to an outer tagbody."""
 
-    __slots__ = ("in_loop", "site", "statements", "tagbody", "targets")
+    __slots__ = ("in_loop", "site", "statements", "tagbody", "targets", "tier")
     multi = False
 
     def __init__(
@@ -119,13 +120,15 @@ class TagbodyNode(Node):
         self.statements = statements
         self.targets = targets  # tag index -> index of the statement after it
         self.in_loop = in_loop
+        self.tier = LoopTier(self)
 
     def emit(self, frame: Frame) -> Run:
         tagbody = self.tagbody
         if tagbody.exits and tagbody.var.captured:
             return self._emit_far(frame)
         code = self._code(frame)
-        walk = self._walk(code)
+        walk = self._walk(code, self.tier)
+        self.tier.frame = frame
         if not tagbody.exits:
             return lambda env: walk(env, 0)
         targets, site = tuple(self.targets), self.site
@@ -147,7 +150,7 @@ class TagbodyNode(Node):
         inner = Frame(frame) if self.in_loop else frame
         index = self.tagbody.var.place(inner)
         code = self._code(inner)
-        walk = self._walk(code)
+        walk = self._walk(code, None)
         targets, site = tuple(self.targets), self.site
         fresh = inner is not frame
         padding = (None,) * (inner.size - 1)
@@ -174,7 +177,7 @@ class TagbodyNode(Node):
     def _code(self, frame: Frame) -> tuple[Run, ...]:
         return tuple(node.emit(frame) for node in self.statements)
 
-    def _walk(self, code: tuple[Run, ...]) -> Callable[[Any, int], Any]:
+    def _walk(self, code: tuple[Run, ...], tier: LoopTier | None) -> Callable[[Any, int], Any]:
         tagbody, targets, size = self.tagbody, tuple(self.targets), len(code)
         site, state = self.site, STATE
 
@@ -188,6 +191,12 @@ class TagbodyNode(Node):
                     state.fuel = fuel = state.fuel - 1
                     if fuel < 0:
                         state.refuel(site)
+                    if tier is not None:
+                        tier.left = left = tier.left - 1
+                        if left < 0:
+                            hot = tier.heat()
+                            if hot is not None:
+                                return hot(env, at)
                 else:
                     at += 1
             return NIL

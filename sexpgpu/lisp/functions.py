@@ -208,6 +208,28 @@ def _blocked(block: Symbol | None, forms: Any) -> Any:
     return forms if block is None else Cons(Cons(_BLOCK, Cons(block, forms)), NIL)
 
 
+class GlobalFunction(Node):
+    """The function that a symbol has when it runs."""
+
+    __slots__ = ("site", "symbol")
+    multi = False
+
+    def __init__(self, symbol: Symbol, site: Site) -> None:
+        self.symbol = symbol
+        self.site = site
+
+    def emit(self, frame: Frame) -> Run:
+        symbol, site = self.symbol, self.site
+
+        def run(env: Any) -> Any:
+            function = symbol.function
+            if function is None:
+                raise undefined_function(symbol, site)
+            return function
+
+        return run
+
+
 @special("function")
 def _function(form: Any, scope: Scope, tails: Tails) -> Node:
     """The function of that name, or a closure."""
@@ -225,6 +247,8 @@ def _function(form: Any, scope: Scope, tails: Tails) -> Node:
         return LocalRef(local.var)
     if isinstance(key, tuple):
         symbol = key[1]
+        if symbol.module is CL and isinstance(symbol.setf, Function):
+            return Constant(symbol.setf)
         site = site_here()
 
         def make_setf(frame: Frame) -> Run:
@@ -247,16 +271,7 @@ def _function(form: Any, scope: Scope, tails: Tails) -> Node:
     if name.function is None and STATE.session is not None:
         STATE.session.note_call(name, site, scope)
 
-    def make(frame: Frame) -> Run:
-        def run(env: Any) -> Any:
-            function = name.function
-            if function is None:
-                raise undefined_function(name, site)
-            return function
-
-        return run
-
-    return Custom(make, False)
+    return GlobalFunction(name, site)
 
 
 def _lambda(form: Any, scope: Scope, name: str = "lambda") -> LambdaNode:
@@ -337,6 +352,39 @@ def _flet(form: Any, scope: Scope, tails: Tails) -> Node:
     return Let([local.var for local in locals_], nodes, made, in_loop) if nodes else made
 
 
+class Labels(Node):
+    """Local functions that see each other."""
+
+    __slots__ = ("body", "in_loop", "multi", "nodes", "variables")
+
+    def __init__(self, variables: list[Var], nodes: list[Node], body: Node, in_loop: bool) -> None:
+        self.variables = variables
+        self.nodes = nodes
+        self.body = body
+        self.in_loop = in_loop
+        self.multi = body.multi
+
+    def emit(self, frame: Frame) -> Run:
+        target = frame
+        if self.in_loop and any(var.captured for var in self.variables):
+            target = Frame(frame)
+        indices = [var.place(target) for var in self.variables]
+        runs = [node.emit(target) for node in self.nodes]
+        run_body = self.body.emit(target)
+        pairs = tuple(zip(indices, runs, strict=True))
+        fresh = target is not frame
+        padding = (None,) * (target.size - 1)
+
+        def run(env: Any) -> Any:
+            if fresh:
+                env = [env, *padding]
+            for index, init in pairs:
+                env[index] = init(env)
+            return run_body(env)
+
+        return run
+
+
 @special("labels")
 def _labels(form: Any, scope: Scope, tails: Tails) -> Node:
     """Binds local functions; they see each other."""
@@ -359,29 +407,7 @@ def _labels(form: Any, scope: Scope, tails: Tails) -> Node:
     made = body(forms, declared, tails)
     if not nodes:
         return made
-    variables = [local.var for local in locals_]
-
-    def make(frame: Frame) -> Run:
-        target = frame
-        if in_loop and any(var.captured for var in variables):
-            target = Frame(frame)
-        indices = [var.place(target) for var in variables]
-        runs = [node.emit(target) for node in nodes]
-        run_body = made.emit(target)
-        pairs = tuple(zip(indices, runs, strict=True))
-        fresh = target is not frame
-        padding = (None,) * (target.size - 1)
-
-        def run(env: Any) -> Any:
-            if fresh:
-                env = [env, *padding]
-            for index, init in pairs:
-                env[index] = init(env)
-            return run_body(env)
-
-        return run
-
-    return Custom(make, made.multi)
+    return Labels([local.var for local in locals_], nodes, made, in_loop)
 
 
 def macrolet_scope(form: Any, scope: Scope) -> Scope:

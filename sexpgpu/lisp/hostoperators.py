@@ -17,7 +17,7 @@ from sexpgpu.lisp.analyze import (
     parts,
     site_here,
 )
-from sexpgpu.lisp.callnodes import CallValue, emit_direct
+from sexpgpu.lisp.callnodes import CallValue, Direct
 from sexpgpu.lisp.calls import as_function
 from sexpgpu.lisp.errors import undefined_function
 from sexpgpu.lisp.hostforms import (
@@ -96,7 +96,7 @@ def _call_host(operator: HostCall, form: Any, scope: Scope) -> Node:
     for at, value in operator.constants.items():
         nodes[at] = Constant(value)
     target, site = operator.function, site_here()
-    return Custom(lambda frame: emit_direct(target, nodes, site, frame))
+    return Direct(target, nodes, site)
 
 
 def _thunk(form: Any, scope: Scope, tails: Tails) -> Node:

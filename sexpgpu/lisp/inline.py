@@ -25,7 +25,7 @@ from sexpgpu.lisp.scope import Frame
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import CL, MV, NIL, Cons, SrcCons, T
 
-_BIG = 1 << 256
+BIG = 1 << 256
 
 
 def local_index(node: Node, frame: Frame) -> int:
@@ -62,7 +62,7 @@ class Arithmetic(Node):
             def multiply(env: Any) -> Any:
                 a = first(env)
                 b = second(env)
-                if type(a) is int and type(b) is int and -_BIG < a < _BIG and -_BIG < b < _BIG:
+                if type(a) is int and type(b) is int and -BIG < a < BIG and -BIG < b < BIG:
                     return a * b
                 return slow(a, b)
 
@@ -382,63 +382,68 @@ def _access(name: str) -> Callable[[list[Node], Site], Node | None]:
     return make
 
 
-def _not(nodes: list[Node], site: Site) -> Node | None:
-    if len(nodes) != 1:
-        return None
-    node = nodes[0]
+class Not(Node):
+    """not: asks the truth of its argument."""
 
-    def make(frame: Frame) -> Test:
-        test = node.test(frame)
+    __slots__ = ("node",)
+    multi = False
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def emit(self, frame: Frame) -> Run:
+        test = self.node.test(frame)
+        return lambda env: NIL if test(env) else T
+
+    def test(self, frame: Frame) -> Test:
+        test = self.node.test(frame)
         return lambda env: not test(env)
 
-    return Predicate(make)
+
+def _not(nodes: list[Node], site: Site) -> Node | None:
+    return Not(nodes[0]) if len(nodes) == 1 else None
 
 
-def _null(nodes: list[Node], site: Site) -> Node | None:
-    if len(nodes) != 1:
-        return None
-    node = nodes[0]
+class Kind(Predicate):
+    """null, consp, atom: about the value itself, so a tensor is simply not nil."""
 
-    def make(frame: Frame) -> Test:
-        run = single(node, frame)
-        return lambda env: run(env) is NIL
+    __slots__ = ("name", "node")
 
-    return Predicate(make)
+    def __init__(self, name: str, node: Node) -> None:
+        super().__init__(self._make)
+        self.name = name
+        self.node = node
 
-
-def _consp(nodes: list[Node], site: Site) -> Node | None:
-    if len(nodes) != 1:
-        return None
-    node = nodes[0]
-
-    def make(frame: Frame) -> Test:
-        run = single(node, frame)
-        return lambda env: isinstance(run(env), Cons)
-
-    return Predicate(make)
-
-
-def _atom(nodes: list[Node], site: Site) -> Node | None:
-    if len(nodes) != 1:
-        return None
-    node = nodes[0]
-
-    def make(frame: Frame) -> Test:
-        run = single(node, frame)
+    def _make(self, frame: Frame) -> Test:
+        run = single(self.node, frame)
+        if self.name == "null":
+            return lambda env: run(env) is NIL
+        if self.name == "consp":
+            return lambda env: isinstance(run(env), Cons)
         return lambda env: not isinstance(run(env), Cons)
 
-    return Predicate(make)
+
+def _kind(name: str) -> Callable[[list[Node], Site], Node | None]:
+    def make(nodes: list[Node], site: Site) -> Node | None:
+        return Kind(name, nodes[0]) if len(nodes) == 1 else None
+
+    return make
 
 
-def _endp(nodes: list[Node], site: Site) -> Node | None:
-    if len(nodes) != 1:
-        return None
-    node = nodes[0]
+class Endp(Predicate):
+    """endp."""
 
-    def make(frame: Frame) -> Test:
+    __slots__ = ("node", "site")
+
+    def __init__(self, node: Node, site: Site) -> None:
+        super().__init__(self._make)
+        self.node = node
+        self.site = site
+
+    def _make(self, frame: Frame) -> Test:
         function = CL.own("endp").function
         assert function is not None
-        run, generic = single(node, frame), function.call
+        run, generic, site = single(self.node, frame), function.call, self.site
 
         def test(env: Any) -> bool:
             value = run(env)
@@ -452,18 +457,25 @@ def _endp(nodes: list[Node], site: Site) -> Node | None:
 
         return test
 
-    return Predicate(make)
+
+def _endp(nodes: list[Node], site: Site) -> Node | None:
+    return Endp(nodes[0], site) if len(nodes) == 1 else None
 
 
-def _eq(nodes: list[Node], site: Site) -> Node | None:
-    if len(nodes) != 2:
-        return None
-    first, second = nodes
+class Same(Predicate):
+    """eq and eql."""
 
-    def make(frame: Frame) -> Test:
+    __slots__ = ("first", "second")
+
+    def __init__(self, first: Node, second: Node) -> None:
+        super().__init__(self._make)
+        self.first = first
+        self.second = second
+
+    def _make(self, frame: Frame) -> Test:
         from sexpgpu.lisp.builtins.equality import eql
 
-        a, b = single(first, frame), single(second, frame)
+        a, b = single(self.first, frame), single(self.second, frame)
 
         def test(env: Any) -> bool:
             x = a(env)
@@ -472,7 +484,9 @@ def _eq(nodes: list[Node], site: Site) -> Node | None:
 
         return test
 
-    return Predicate(make)
+
+def _eq(nodes: list[Node], site: Site) -> Node | None:
+    return Same(nodes[0], nodes[1]) if len(nodes) == 2 else None
 
 
 class ConsNode(Node):
@@ -558,9 +572,8 @@ INLINE[CL.own("zerop")] = _zerop
 for _name in ("car", "cdr", "first", "rest"):
     INLINE[CL.own(_name)] = _access(_name)
 INLINE[CL.own("not")] = _not
-INLINE[CL.own("null")] = _null
-INLINE[CL.own("consp")] = _consp
-INLINE[CL.own("atom")] = _atom
+for _name in ("null", "consp", "atom"):
+    INLINE[CL.own(_name)] = _kind(_name)
 INLINE[CL.own("endp")] = _endp
 INLINE[CL.own("eq")] = _eq
 INLINE[CL.own("eql")] = _eq

@@ -1,7 +1,8 @@
 """Functions made by lambda: the Python callables that bind parameters and run a body.
 
-A callable pushes the site of its call, takes fuel and checks the depth; then it makes a frame,
-[enclosing frame, parameters…, other variables…], and runs the body in it.
+A callable pushes the site of its call and takes fuel; then it makes a frame,
+[enclosing frame, parameters…, other variables…], and runs the body in it. One that is called often
+comes to call its hot successor (lisp.tiers).
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from sexpgpu.lisp.nodes import (
     single,
 )
 from sexpgpu.lisp.scope import Frame, Var
-from sexpgpu.lisp.state import STATE, limit
+from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.tiers import FunctionTier
 from sexpgpu.lisp.values import NIL, Cons, Function, T, keyword
 from sexpgpu.reader.printer import brief
 
@@ -41,6 +43,7 @@ class LambdaNode(Node):
         "required",
         "rest",
         "text",
+        "tier",
     )
     multi = False
 
@@ -57,26 +60,35 @@ class LambdaNode(Node):
         self.text: Any = NIL
         self.doc = ""
         self.origin: Any = None
+        self.tier = FunctionTier(self)
 
     def emit(self, frame: Frame) -> Run:
         make = self.maker(frame)
+        tier = self.tier
         name, low, high = self.name, self.minimum, self.maximum
         text, doc, origin = self.text, self.doc, self.origin
 
         def run(env: Any) -> Any:
-            return Function(name, make(env), low, high, text, doc, origin)
+            hot = tier.make
+            if hot is not None:
+                return Function(name, hot(env), low, high, text, doc, origin)
+            tier.latest = made = Function(name, make(env), low, high, text, doc, origin)
+            return made
 
+        tier.new = run
         return run
 
     def maker(self, outer: Frame) -> Maker:
         """From the enclosing frame to the callable."""
         assert self.body is not None
         frame = Frame(outer)
+        tier = self.tier
+        tier.outer, tier.frame = outer, frame
         for var in self.required:
             var.place(frame)
         if not self.optional and self.rest is None and self.keys is None:
             body = self.body.emit(frame)
-            return _required(len(self.required), body, frame.size)
+            return _required(len(self.required), body, frame.size, tier)
         return self._general(frame)
 
     def _general(self, frame: Frame) -> Maker:
@@ -98,115 +110,85 @@ class LambdaNode(Node):
         body = self.body.emit(frame)
         size = frame.size
         bind = _binder(self.name, low, tuple(optional), rest, keys, self.allow)
+        self.tier.bind = bind
         padding = (None,) * (size - 1 - low)
-        return _parsed(low, bind, body, padding)
+        return _parsed(low, bind, body, padding, self.tier)
 
 
-def _required(count: int, body: Run, size: int) -> Maker:
+def _required(count: int, body: Run, size: int, tier: FunctionTier) -> Maker:
     """Makers of functions with required parameters only."""
     state, stack = STATE, STATE.stack
-    extra = size - 1 - count
-    padding = (None,) * extra
-    if count == 1 and extra == 0:
-
-        def make1(parent: Any) -> Callable[..., Any]:
-            def call(a: Any) -> Any:
-                stack.append(state.site)
-                try:
-                    state.fuel = fuel = state.fuel - 1
-                    if fuel < 0:
-                        state.refuel()
-                    if len(stack) > state.depth:
-                        raise limit("depth", state.depth)
-                    return body([parent, a])
-                finally:
-                    state.site = stack.pop()
-
-            return call
-
-        return make1
-    if count == 2 and extra == 0:
-
-        def make2(parent: Any) -> Callable[..., Any]:
-            def call(a: Any, b: Any) -> Any:
-                stack.append(state.site)
-                try:
-                    state.fuel = fuel = state.fuel - 1
-                    if fuel < 0:
-                        state.refuel()
-                    if len(stack) > state.depth:
-                        raise limit("depth", state.depth)
-                    return body([parent, a, b])
-                finally:
-                    state.site = stack.pop()
-
-            return call
-
-        return make2
+    padding = (None,) * (size - 1 - count)
     if count == 1:
 
-        def make1p(parent: Any) -> Callable[..., Any]:
+        def make1(parent: Any) -> Callable[..., Any]:
+            hot: Callable[..., Any] | None = None
+
             def call(a: Any) -> Any:
+                nonlocal hot
+                if hot is not None:
+                    return hot(a)
+                tier.left = left = tier.left - 1
+                if left < 0:
+                    hot = tier.heat(parent, call)
+                    if hot is not None:
+                        return hot(a)
                 stack.append(state.site)
                 try:
                     state.fuel = fuel = state.fuel - 1
                     if fuel < 0:
                         state.refuel()
-                    if len(stack) > state.depth:
-                        raise limit("depth", state.depth)
                     return body([parent, a, *padding])
                 finally:
                     state.site = stack.pop()
 
             return call
 
-        return make1p
+        return make1
     if count == 2:
 
-        def make2p(parent: Any) -> Callable[..., Any]:
+        def make2(parent: Any) -> Callable[..., Any]:
+            hot: Callable[..., Any] | None = None
+
             def call(a: Any, b: Any) -> Any:
+                nonlocal hot
+                if hot is not None:
+                    return hot(a, b)
+                tier.left = left = tier.left - 1
+                if left < 0:
+                    hot = tier.heat(parent, call)
+                    if hot is not None:
+                        return hot(a, b)
                 stack.append(state.site)
                 try:
                     state.fuel = fuel = state.fuel - 1
                     if fuel < 0:
                         state.refuel()
-                    if len(stack) > state.depth:
-                        raise limit("depth", state.depth)
                     return body([parent, a, b, *padding])
                 finally:
                     state.site = stack.pop()
 
             return call
 
-        return make2p
-    if count == 3:
-
-        def make3p(parent: Any) -> Callable[..., Any]:
-            def call(a: Any, b: Any, c: Any) -> Any:
-                stack.append(state.site)
-                try:
-                    state.fuel = fuel = state.fuel - 1
-                    if fuel < 0:
-                        state.refuel()
-                    if len(stack) > state.depth:
-                        raise limit("depth", state.depth)
-                    return body([parent, a, b, c, *padding])
-                finally:
-                    state.site = stack.pop()
-
-            return call
-
-        return make3p
+        return make2
 
     def make(parent: Any) -> Callable[..., Any]:
+        hot: Callable[..., Any] | None = None
+
         def call(*arguments: Any) -> Any:
+            nonlocal hot
+            if hot is not None:
+                return hot(*arguments)
+            tier.left = left = tier.left - 1
+            if left < 0:
+                hot = tier.heat(parent, call)
+                if hot is not None:
+                    return hot(*arguments)
             stack.append(state.site)
             try:
                 state.fuel = fuel = state.fuel - 1
                 if fuel < 0:
                     state.refuel()
-                if len(stack) > state.depth:
-                    raise limit("depth", state.depth)
                 return body([parent, *arguments, *padding])
             finally:
                 state.site = stack.pop()
@@ -216,19 +198,33 @@ def _required(count: int, body: Run, size: int) -> Maker:
     return make
 
 
-def _parsed(low: int, bind: Callable[..., None], body: Run, padding: tuple[Any, ...]) -> Maker:
+def _parsed(
+    low: int,
+    bind: Callable[..., None],
+    body: Run,
+    padding: tuple[Any, ...],
+    tier: FunctionTier,
+) -> Maker:
     state, stack = STATE, STATE.stack
 
     def make(parent: Any) -> Callable[..., Any]:
+        hot: Callable[..., Any] | None = None
+
         def call(*arguments: Any) -> Any:
+            nonlocal hot
+            if hot is not None:
+                return hot(*arguments)
+            tier.left = left = tier.left - 1
+            if left < 0:
+                hot = tier.heat(parent, call)
+                if hot is not None:
+                    return hot(*arguments)
             site = state.site
             stack.append(site)
             try:
                 state.fuel = fuel = state.fuel - 1
                 if fuel < 0:
                     state.refuel()
-                if len(stack) > state.depth:
-                    raise limit("depth", state.depth)
                 env = [parent, *arguments[:low], *padding]
                 bind(env, arguments, site)
                 return body(env)

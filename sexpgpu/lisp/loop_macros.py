@@ -39,6 +39,7 @@ from sexpgpu.lisp.special import (
     is_dynamic,
 )
 from sexpgpu.lisp.state import STATE, Site
+from sexpgpu.lisp.tiers import LoopTier
 from sexpgpu.lisp.values import CL, NIL, Cons, Symbol
 from sexpgpu.reader.printer import brief
 
@@ -69,7 +70,7 @@ def _loop_body(cells: Any, scope: Scope, form: Any) -> Node:
 class Counted(Node):
     """dotimes."""
 
-    __slots__ = ("body", "count", "result", "site", "symbol", "var")
+    __slots__ = ("body", "count", "result", "site", "symbol", "tier", "var")
 
     def __init__(
         self, var: Var, symbol: Any, count: Node, body: Node, result: Node, site: Site
@@ -80,13 +81,15 @@ class Counted(Node):
         self.body = body
         self.result = result
         self.site = site
+        self.tier = LoopTier(self)
 
     def emit(self, frame: Frame) -> Run:
         count = single(self.count, frame)
         index = self.var.place(frame)
         run_body = self.body.emit(frame)
         result = self.result.emit(frame)
-        site, state = self.site, STATE
+        site, state, tier = self.site, STATE, self.tier
+        tier.frame = frame
 
         def run(env: Any) -> Any:
             limit = count(env)
@@ -96,6 +99,11 @@ class Counted(Node):
             i = 0
             env[index] = 0
             while i < limit:
+                tier.left = left = tier.left - 1
+                if left < 0:
+                    hot = tier.heat()
+                    if hot is not None:
+                        return hot(env, limit)
                 state.fuel = fuel = state.fuel - 1
                 if fuel < 0:
                     state.refuel(site)
@@ -206,7 +214,7 @@ class OwnFrame(Node):
 class Listed(Node):
     """dolist."""
 
-    __slots__ = ("body", "list", "result", "site", "symbol", "var")
+    __slots__ = ("body", "list", "result", "site", "symbol", "tier", "var")
 
     def __init__(
         self, var: Var, symbol: Any, list: Node, body: Node, result: Node, site: Site
@@ -217,19 +225,26 @@ class Listed(Node):
         self.body = body
         self.result = result
         self.site = site
+        self.tier = LoopTier(self)
 
     def emit(self, frame: Frame) -> Run:
         list_of = single(self.list, frame)
+        self.tier.frame = frame
         if self.var.captured:
             return self._fresh(list_of, frame)
         index = self.var.place(frame)
         run_body = self.body.emit(frame)
         result = self.result.emit(frame)
-        site, state = self.site, STATE
+        site, state, tier = self.site, STATE, self.tier
 
         def run(env: Any) -> Any:
             at = list_of(env)
             while isinstance(at, Cons):
+                tier.left = left = tier.left - 1
+                if left < 0:
+                    hot = tier.heat()
+                    if hot is not None:
+                        return hot(env, at)
                 state.fuel = fuel = state.fuel - 1
                 if fuel < 0:
                     state.refuel(site)
@@ -249,16 +264,18 @@ class Listed(Node):
         inner = Frame(frame)
         self.var.place(inner)
         run_body = self.body.emit(inner)
+        result = self.result.emit(inner)
         padding = (None,) * (inner.size - 2)
-        last = Frame(frame)
-        self.var.place(last)
-        result = self.result.emit(last)
-        last_padding = (None,) * (last.size - 2)
-        site, state = self.site, STATE
+        site, state, tier = self.site, STATE, self.tier
 
         def run(env: Any) -> Any:
             at = list_of(env)
             while isinstance(at, Cons):
+                tier.left = left = tier.left - 1
+                if left < 0:
+                    hot = tier.heat()
+                    if hot is not None:
+                        return hot(env, at)
                 state.fuel = fuel = state.fuel - 1
                 if fuel < 0:
                     state.refuel(site)
@@ -268,7 +285,7 @@ class Listed(Node):
             if at is not NIL:
                 state.site = site
                 raise type_error(at, "list")
-            return result([env, NIL, *last_padding])
+            return result([env, NIL, *padding])
 
         return run
 
@@ -276,7 +293,7 @@ class Listed(Node):
 class DoLoop(Node):
     """do and do*: test first, then body, then steps."""
 
-    __slots__ = ("body", "condition", "result", "site", "steps")
+    __slots__ = ("body", "condition", "result", "site", "steps", "tier")
 
     def __init__(self, condition: Node, body: Node, steps: Node, result: Node, site: Site) -> None:
         self.condition = condition
@@ -284,22 +301,30 @@ class DoLoop(Node):
         self.steps = steps
         self.result = result
         self.site = site
+        self.tier = LoopTier(self)
 
     def emit(self, frame: Frame) -> Run:
         test = self.condition.test(frame)
         run_body = self.body.emit(frame)
         steps = self.steps.emit(frame)
         result = self.result.emit(frame)
-        site, state = self.site, STATE
+        site, state, tier = self.site, STATE, self.tier
+        tier.frame = frame
 
         def run(env: Any) -> Any:
-            while not test(env):
+            while True:
+                tier.left = left = tier.left - 1
+                if left < 0:
+                    hot = tier.heat()
+                    if hot is not None:
+                        return hot(env)
+                if test(env):
+                    return result(env)
                 state.fuel = fuel = state.fuel - 1
                 if fuel < 0:
                     state.refuel(site)
                 run_body(env)
                 steps(env)
-            return result(env)
 
         return run
 

@@ -13,7 +13,6 @@ from typing import Any
 from sexpgpu.lisp.analyze import analyze_car, site_here
 from sexpgpu.lisp.hostforms import Operator
 from sexpgpu.lisp.nodes import (
-    Custom,
     Node,
     Run,
     Test,
@@ -21,6 +20,7 @@ from sexpgpu.lisp.nodes import (
 )
 from sexpgpu.lisp.scope import Frame, Scope
 from sexpgpu.lisp.state import STATE, Site
+from sexpgpu.lisp.tiers import LoopTier
 from sexpgpu.lisp.values import NIL, Cons
 
 REPEAT = Operator("%repeat")
@@ -28,6 +28,7 @@ UNTIL = Operator("%until")
 WHILE = Operator("%while")
 
 Item = tuple[Node, bool | None]  # a statement (None), or a test and the outcome that ends
+Part = tuple[Run, Test, bool]  # statements as one, then an exit
 
 
 def _repeat(form: Any, scope: Scope, tails: Any) -> Node:
@@ -46,90 +47,52 @@ def _repeat(form: Any, scope: Scope, tails: Any) -> Node:
             at = at.cdr
     finally:
         level.loops -= 1
-    return Custom(lambda frame: _emit(items, site, frame), False)
+    return Repeat(items, site)
+
+
+class Repeat(Node):
+    """The items again and again; gives nil."""
+
+    __slots__ = ("items", "site", "tier")
+    multi = False
+
+    def __init__(self, items: list[Item], site: Site) -> None:
+        self.items = items
+        self.site = site
+        self.tier = LoopTier(self)
+
+    def emit(self, frame: Frame) -> Run:
+        parts: list[Part] = []
+        runs: list[Run] = []
+        for node, ends in self.items:
+            if ends is None:
+                runs.append(node.emit(frame))
+            else:
+                parts.append((_joined(runs), node.test(frame), ends))
+                runs = []
+        last = _joined(runs)
+        self.tier.frame = frame
+        return _looping(tuple(parts), last, self.site, self.tier)
 
 
 def _nothing(env: Any) -> Any:
     return NIL
 
 
-def _emit(items: list[Item], site: Site, frame: Frame) -> Run:
-    """The closure that repeats: the statements between two exits run as one."""
-    parts: list[tuple[Run, Test, bool]] = []  # statements, then an exit
-    runs: list[Run] = []
-    for node, ends in items:
-        if ends is None:
-            runs.append(node.emit(frame))
-        else:
-            parts.append((_joined(runs), node.test(frame), ends))
-            runs = []
-    last = _joined(runs)
-    if not parts:
-        return _for_ever(last, site)
-    if len(parts) == 1:
-        return _with_one_exit(*parts[0], last, site)
-    return _with_exits(tuple(parts), last, site)
-
-
 def _joined(runs: list[Run]) -> Run:
     return sequence(list(runs)) if runs else _nothing
 
 
-def _for_ever(run_all: Run, site: Site) -> Run:
+def _looping(parts: tuple[Part, ...], last: Run, site: Site, tier: LoopTier) -> Run:
     state = STATE
 
     def run(env: Any) -> Any:
         while True:
-            state.fuel = fuel = state.fuel - 1
-            if fuel < 0:
-                state.refuel(site)
-            run_all(env)
-
-    return run
-
-
-def _with_one_exit(before: Run, test: Test, ends: bool, after: Run, site: Site) -> Run:
-    state = STATE
-
-    def run_until(env: Any) -> Any:
-        while True:
-            state.fuel = fuel = state.fuel - 1
-            if fuel < 0:
-                state.refuel(site)
-            before(env)
-            if test(env):
-                return NIL
-            after(env)
-
-    def run_until_simple(env: Any) -> Any:
-        while True:
-            state.fuel = fuel = state.fuel - 1
-            if fuel < 0:
-                state.refuel(site)
-            before(env)
-            if test(env):
-                return NIL
-
-    def run_while(env: Any) -> Any:
-        while True:
-            state.fuel = fuel = state.fuel - 1
-            if fuel < 0:
-                state.refuel(site)
-            before(env)
-            if not test(env):
-                return NIL
-            after(env)
-
-    if not ends:
-        return run_while
-    return run_until_simple if after is _nothing else run_until
-
-
-def _with_exits(parts: tuple[tuple[Run, Test, bool], ...], last: Run, site: Site) -> Run:
-    state = STATE
-
-    def run(env: Any) -> Any:
-        while True:
+            tier.left = left = tier.left - 1
+            if left < 0:
+                hot = tier.heat()
+                if hot is not None:
+                    return hot(env)
             state.fuel = fuel = state.fuel - 1
             if fuel < 0:
                 state.refuel(site)

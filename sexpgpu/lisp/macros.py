@@ -70,18 +70,22 @@ def macro_maker(
     place = form.place if type(form) is SrcCons else AT.place
     origin = Span(place[0], place[1], place[2]) if place is not None else None
 
+    # The whole form, where the rest of the pattern is for its cdr.
+    whole, made.whole = made.whole, None
+
     def emit(outer: Frame | None) -> Expander:
-        caller = _emit_expander(made, body, outer)
+        caller = _emit_expander(made, whole, body, outer)
         return lambda env: Function(name.name, caller(env), 2, 2, lambda_list, doc, origin)
 
     return emit
 
 
-def _emit_expander(made: Pattern, body: Node, outer: Frame | None) -> Callable[[Any], Any]:
+def _emit_expander(
+    made: Pattern, whole: Any, body: Node, outer: Frame | None
+) -> Callable[[Any], Any]:
     frame = Frame(outer)
     environment = made.environment.place(frame) if made.environment is not None else 0
-    store_whole = store(made.whole, frame) if made.whole is not None else None
-    made.whole = None  # it is the whole form, where the rest of the pattern is for its cdr
+    store_whole = store(whole, frame) if whole is not None else None
     bind = made.emit(frame)
     run = single(body, frame)
     padding = (None,) * (frame.size - 1)
@@ -94,8 +98,6 @@ def _emit_expander(made: Pattern, body: Node, outer: Frame | None) -> Callable[[
                 state.fuel = fuel = state.fuel - 1
                 if fuel < 0:
                     state.refuel()
-                if len(stack) > state.depth:
-                    raise limit("depth", state.depth)
                 slots = [parent, *padding]
                 if environment:
                     slots[environment] = env

@@ -20,12 +20,12 @@ from sexpgpu.lisp.analyze import (
     parts,
     site_here,
 )
-from sexpgpu.lisp.callnodes import emit_direct
+from sexpgpu.lisp.callnodes import Direct
+from sexpgpu.lisp.calls import check_count
 from sexpgpu.lisp.errors import undefined_function
 from sexpgpu.lisp.macros import macroexpand_1
 from sexpgpu.lisp.nodes import (
     Constant,
-    Custom,
     Node,
     Run,
     progn,
@@ -33,7 +33,7 @@ from sexpgpu.lisp.nodes import (
 )
 from sexpgpu.lisp.scope import Frame, LocalFunction, Scope
 from sexpgpu.lisp.special import set_variable
-from sexpgpu.lisp.state import STATE
+from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import (
     CL,
     NIL,
@@ -238,38 +238,47 @@ def _direct(place_form: Any, value: Any, scope: Scope, local: Any) -> Node:
         reference = LocalRef(local.var)
     else:
         reference = None
+    fixed = head.setf if head.module is CL else None
+    if fixed is not None and fixed.minimum <= len(nodes) <= 3:
+        high = fixed.maximum
+        if len(nodes) > 1 and (high is None or len(nodes) <= high):
+            return Direct(_new_last(fixed.call, len(nodes) - 1), nodes, site)
+    return SetPlace(head, reference, nodes, site)
 
-    def make(frame: Frame) -> Run:
-        from sexpgpu.lisp.calls import check_count
 
-        fixed = head.setf if head.module is CL else None
-        function_of = reference.emit(frame) if reference is not None else None
-        count = len(nodes)
-        if fixed is not None:
-            check_low, check_high = fixed.minimum, fixed.maximum
-            if count >= check_low and (check_high is None or count <= check_high):
-                target = fixed.call
-                if count == 2:
-                    return emit_direct(_new_last(target, 1), nodes, site, frame)
-                if count == 3:
-                    return emit_direct(_new_last(target, 2), nodes, site, frame)
-        runs = tuple(single(node, frame) for node in nodes)
+class SetPlace(Node):
+    """A call of a setf function; the new value is evaluated last and goes first."""
+
+    __slots__ = ("arguments", "local", "site", "symbol")
+
+    def __init__(
+        self, symbol: Symbol, local: Node | None, arguments: list[Node], site: Site
+    ) -> None:
+        self.symbol = symbol
+        self.local = local
+        self.arguments = arguments
+        self.site = site
+
+    def function(self) -> Function:
+        """The setf function that the symbol has now."""
+        found = self.symbol.setf
+        if not isinstance(found, Function):
+            raise undefined_function(form(SETF, self.symbol), self.site)
+        return found
+
+    def emit(self, frame: Frame) -> Run:
+        runs = tuple(single(node, frame) for node in self.arguments)
+        function_of = self.local.emit(frame) if self.local is not None else None
+        global_function, site, count = self.function, self.site, len(runs)
 
         def run(env: Any) -> Any:
             values = [one(env) for one in runs]
-            if function_of is not None:
-                function = function_of(env)
-            else:
-                function = head.setf
-                if not isinstance(function, Function):
-                    raise undefined_function(form(SETF, head), site)
+            function = global_function() if function_of is None else function_of(env)
             STATE.site = site
             check_count(function, count)
             return function.call(values[-1], *values[:-1])
 
         return run
-
-    return Custom(make)
 
 
 def _bind(made: Place, body: Any) -> Any:

@@ -181,6 +181,7 @@ def _keyword_adapter(
             raise _unknown_key(record, unknown)
         return python(*arguments[:positional], **given)
 
+    call.plain = python, positional  # type: ignore[attr-defined]
     return call
 
 

@@ -24,12 +24,14 @@ class Level:
 
 
 class Frame:
-    """The layout of a run-time frame; known when the code of its body has been made."""
+    """The layout of a run-time frame; known when the code of its body has been made. `reaches`:
+    code inside it uses a variable of a frame around it."""
 
-    __slots__ = ("parent", "size")
+    __slots__ = ("parent", "reaches", "size")
 
     def __init__(self, parent: Frame | None = None) -> None:
         self.parent = parent
+        self.reaches = False
         self.size = 1
 
     def add(self) -> int:
@@ -39,14 +41,18 @@ class Frame:
         return index
 
 
+TOUCHED: list[set[Var]] = []  # where the variables are noted that code being made uses
+
+
 class Var:
     """A lexical variable, or what is kept like one (a local function, a block's token)."""
 
-    __slots__ = ("captured", "frame", "index", "level", "name", "used", "written")
+    __slots__ = ("assigned", "captured", "frame", "index", "level", "name", "used", "written")
 
     def __init__(self, name: Any, level: Level) -> None:
         self.name = name
         self.level = level
+        self.assigned = False  # by setq and what is made of it
         self.captured = False
         self.used = False
         self.written: Any = None  # by a macro's text (lisp.hygiene)
@@ -54,9 +60,12 @@ class Var:
         self.index = 0
 
     def place(self, frame: Frame) -> int:
-        """Give it a slot of the frame."""
-        self.frame = frame
-        self.index = frame.add()
+        """Give it a slot of the frame: the same one when its code is made once more."""
+        if self.frame is not frame:
+            self.frame = frame
+            self.index = frame.add()
+        if TOUCHED:
+            TOUCHED[-1].add(self)
         return self.index
 
     def touch(self, level: Level) -> None:
@@ -72,8 +81,11 @@ class Var:
         while at is not self.frame or at is None:
             if at is None:
                 raise self._too_early()
+            at.reaches = True
             depth += 1
             at = at.parent
+        if TOUCHED:
+            TOUCHED[-1].add(self)
         return depth
 
     def _too_early(self) -> Exception:

@@ -125,6 +125,8 @@ class Sink:
 
 class State:
     """See the module's docstring. `fuel` is what is left of the chunk at hand; `reserve` the rest.
+    A chunk is never more than the calls that may still nest: each takes one, so that the depth has
+    to be looked at only where a chunk is used up.
 
     handlers   the active handler clusters: (cluster, outer ones) or () (lisp.signalling)
     restarts   the active restarts, likewise
@@ -171,7 +173,7 @@ class State:
         self.stack.clear()
         self.handlers: tuple[Any, ...] = ()
         self.restarts: tuple[Any, ...] = ()
-        self.fuel = min(CHUNK, limits.fuel)
+        self.fuel = min(CHUNK, limits.fuel, limits.depth)
         self.reserve = limits.fuel - self.fuel
         self.memory = limits.memory
         self.output_left = limits.output
@@ -197,18 +199,21 @@ class State:
             self.site = site
         if self.reserve <= 0:
             raise limit("fuel", self.limits.fuel)
+        room = self.depth - len(self.stack)
+        if room < 0:
+            raise limit("depth", self.depth)
         if monotonic() > self.deadline:
             raise limit("time", self.limits.seconds)
-        self.objects_at += 1
-        if self.objects_at >= 8:
+        portion = min(min(CHUNK, room) - self.fuel, self.reserve)
+        self.objects_at += portion
+        if self.objects_at >= 8 * CHUNK:
             self.objects_at = 0
             if sys.getallocatedblocks() - self.objects_before > self.limits.objects:
                 raise limit("objects", self.limits.objects)
-        portion = min(CHUNK, self.reserve)
         self.reserve -= portion
         self.fuel += portion
         if self.fuel < 0:
-            self.refuel()
+            raise limit("fuel", self.limits.fuel)
 
     def charge(self, steps: int) -> None:
         """Take fuel for a builtin that does `steps` steps."""

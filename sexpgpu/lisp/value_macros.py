@@ -17,7 +17,7 @@ from sexpgpu.lisp.analyze import (
     site_here,
 )
 from sexpgpu.lisp.calls import values_list
-from sexpgpu.lisp.control_macros import first_of
+from sexpgpu.lisp.control_macros import First
 from sexpgpu.lisp.declarations import split_body
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.nodes import (
@@ -151,12 +151,12 @@ def _multiple_value_setq(form: Any, scope: Scope, tails: Tails) -> Node:
     cells = parts(form, 2, 2, "(multiple-value-setq (variable…) form)")
     names = _list_of(cells[0], form)
     if not names:
-        return first_of(analyze_car(form.cdr.cdr, scope), Constant(NIL))
+        return First(analyze_car(form.cdr.cdr, scope), Constant(NIL))
     from sexpgpu.lisp.values import lisp_list
 
     places = Cons(CL.own("values"), lisp_list(names))
     setting = Cons(SETF, Cons(places, form.cdr.cdr))
-    return first_of(analyze(setting, scope), Constant(NIL))
+    return First(analyze(setting, scope), Constant(NIL))
 
 
 @native("nth-value")

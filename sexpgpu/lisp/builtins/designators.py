@@ -59,10 +59,9 @@ def unary(designator: Any) -> Unary:
     """A Python function of one argument that calls the Lisp function, for its primary value."""
     function = as_function(designator)
     check_count(function, 1)
-    call = function.call
 
     def invoke(a: Any) -> Any:
-        result = call(a)
+        result = function.call(a)
         if type(result) is MV:
             return result[0] if result else NIL
         return result
@@ -74,10 +73,9 @@ def binary(designator: Any) -> Binary:
     """A Python function of two arguments that calls the Lisp function, for its primary value."""
     function = as_function(designator)
     check_count(function, 2)
-    call = function.call
 
     def invoke(a: Any, b: Any) -> Any:
-        result = call(a, b)
+        result = function.call(a, b)
         if type(result) is MV:
             return result[0] if result else NIL
         return result
@@ -93,10 +91,9 @@ def n_ary(designator: Any, count: int) -> Callable[..., Any]:
         return binary(designator)
     function = as_function(designator)
     check_count(function, count)
-    call = function.call
 
     def invoke(*arguments: Any) -> Any:
-        result = call(*arguments)
+        result = function.call(*arguments)
         if type(result) is MV:
             return result[0] if result else NIL
         return result
@@ -109,14 +106,29 @@ def key_function(designator: Any) -> Unary | None:
     return unary(designator) if given(designator) else None
 
 
+def _plain_predicate(function: Function, negate: bool) -> Test:
+    check_count(function, 1)
+    yes, no = not negate, negate
+
+    def test(element: Any) -> bool:
+        result = function.call(element)
+        if result is NIL:
+            return no
+        if result is T:
+            return yes
+        if type(result) is MV:
+            result = result[0] if result else NIL
+        return true(result) is yes
+
+    return test
+
+
 def predicate(designator: Any, key: Any = None, negate: bool = False) -> Test:
     """The test of a `-if` (or `-if-not`) function: predicate applied to the element's key."""
-    call = unary(designator)
     get = key_function(key)
     if get is None:
-        if negate:
-            return lambda element: not true(call(element))
-        return lambda element: true(call(element))
+        return _plain_predicate(as_function(designator), negate)
+    call = unary(designator)
     if negate:
         return lambda element: not true(call(get(element)))
     return lambda element: true(call(get(element)))

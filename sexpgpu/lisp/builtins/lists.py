@@ -18,6 +18,7 @@ from sexpgpu.lisp.builtins.designators import (
     two_argument_test,
 )
 from sexpgpu.lisp.builtins.equality import eql, eql_key, equal, equal_key
+from sexpgpu.lisp.calls import as_function, check_count
 from sexpgpu.lisp.errors import program_error, type_error
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.state import CONS, STATE
@@ -392,12 +393,16 @@ for _prefix in ("", "n"):
 
 def _elements(function: Any, lists: tuple[Any, ...], tails: bool) -> list[Any]:
     """The results of calling the function on successive elements (or tails) of the lists."""
-    call = n_ary(function, len(lists))
     if len(lists) == 1 and not tails:
+        one = as_function(function)
+        check_count(one, 1)
         results: list[Any] = []
         at = lists[0]
         while isinstance(at, Cons):
-            results.append(call(at.car))
+            value = one.call(at.car)
+            if type(value) is MV:
+                value = value[0] if value else NIL
+            results.append(value)
             at = at.cdr
             if len(results) & 255 == 0:
                 STATE.charge(256)
@@ -405,6 +410,7 @@ def _elements(function: Any, lists: tuple[Any, ...], tails: bool) -> list[Any]:
         if at is not NIL:
             raise type_error(at, "list")
         return results
+    call = n_ary(function, len(lists))
     results = []
     current = list(lists)
     while True:

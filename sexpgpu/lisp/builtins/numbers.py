@@ -13,7 +13,7 @@ from sexpgpu.lisp.builtins.type_specifiers import ATOMIC, FIXNUM_HIGH, FIXNUM_LO
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.state import STATE
-from sexpgpu.lisp.values import CL, MV
+from sexpgpu.lisp.values import CL, MV, NIL, T
 
 _MASK = (1 << 64) - 1
 
@@ -51,8 +51,22 @@ def _declare_test(name: str, doc: str, test: Callable[[Any], bool], kind: str) -
 _declare_test("zerop", "Whether NUMBER is zero.", lambda n: n == 0, "number")
 _declare_test("plusp", "Whether NUMBER is greater than zero.", lambda n: n > 0, "real")
 _declare_test("minusp", "Whether NUMBER is less than zero.", lambda n: n < 0, "real")
-_declare_test("evenp", "Whether NUMBER is an even integer.", lambda n: n & 1 == 0, "integer")
-_declare_test("oddp", "Whether NUMBER is an odd integer.", lambda n: n & 1 == 1, "integer")
+
+
+@builtin("evenp", "(number)", overload=True)
+def evenp(number: Any) -> Any:
+    """Whether NUMBER is an even integer."""
+    if isinstance(number, int):
+        return NIL if number & 1 else T
+    return foreign_or_error("evenp", (number,), "integer")
+
+
+@builtin("oddp", "(number)", overload=True)
+def oddp(number: Any) -> Any:
+    """Whether NUMBER is an odd integer."""
+    if isinstance(number, int):
+        return T if number & 1 else NIL
+    return foreign_or_error("oddp", (number,), "integer")
 
 
 def _rational_argument(value: Any) -> Any:

@@ -54,6 +54,12 @@ def _chosen(
 
 def _remove(sequence: Any, test: Test, from_end: Any, start: Any, end: Any, count: Any) -> Any:
     items = sequence_items(sequence)
+    if start is end is count is None and from_end is NIL:
+        kept: list[Any] = []
+        for item in items:
+            if not test(item):
+                kept.append(item)
+        return sequence if len(kept) == len(items) else sequence_like(sequence, kept)
     gone = _chosen(items, test, from_end, start, end, count)
     if not gone:
         return sequence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sexpgpu.lisp.builtins.arithmetic import FAST_BINARY
 from sexpgpu.lisp.builtins.designators import (
     bounds,
     changeable_cons,
@@ -22,12 +23,12 @@ from sexpgpu.lisp.builtins.designators import (
 )
 from sexpgpu.lisp.builtins.equality import text_of_string
 from sexpgpu.lisp.builtins.sequence_types import sequence_builder
-from sexpgpu.lisp.calls import as_function
+from sexpgpu.lisp.calls import as_function, check_count
 from sexpgpu.lisp.calls import call as call_function
 from sexpgpu.lisp.errors import index_error, literal_change, type_error
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.state import STATE
-from sexpgpu.lisp.values import NIL, Char, Cons, Foreign, String, T, Vector, char
+from sexpgpu.lisp.values import MV, NIL, Char, Cons, Foreign, String, T, Vector, char
 
 
 @builtin("length", "(sequence)", overload=True)
@@ -299,13 +300,16 @@ def reduce(
     total = items[0]
     if len(items) == 1:
         return total
-    combine = n_ary(call, 2)
-    if from_end is not NIL:
-        for item in items[1:]:
-            total = combine(item, total)
-    else:
-        for item in items[1:]:
-            total = combine(total, item)
+    check_count(call, 2)
+    backward = from_end is not NIL
+    combine = FAST_BINARY.get(call)
+    for item in items[1:]:
+        if combine is not None:
+            total = combine(item, total) if backward else combine(total, item)
+            continue
+        total = call.call(item, total) if backward else call.call(total, item)
+        if type(total) is MV:
+            total = total[0] if total else NIL
     return total
 
 

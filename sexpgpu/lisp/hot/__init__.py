@@ -1,0 +1,20 @@
+"""The second tier: Python code for what runs often (lisp.tiers says when).
+
+`compile` is the entrance: it writes the tree of nodes of a function or a loop as the text of a
+Python function. `unit` holds the text while it grows; `nodes`, `numbers`, `calls`, `blocks` and
+`loops` write the kinds of nodes, each kind in one place, `inplace` and `strings` some builtins. A
+kind that nobody writes is called as the closure that it emits, and the variables it touches stay in
+the frame.
+
+Hot code means what the closures mean, to the letter: values, order, fuel, limits, STATE.site, the
+stack of sites, truth, redefinition. What it adds is speed:
+
+- variables that no closure captures are Python locals; captured ones stay in the frame lists, which
+  have the layout of the closures', so that hot and cold code share them;
+- a path of a function that makes no calls pushes nothing on the stack of sites: what fails on it
+  pushes first (`Unit.slow`);
+- exits are `return`, `break` and `continue` where control does not leave the code.
+
+Only text of our own making is compiled: names of variables and functions of the user's never get
+into it, values come in as globals.
+"""

@@ -1,0 +1,187 @@
+"""Writes some builtins in place, for the arguments they mostly have; others go to the builtin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sexpgpu.lisp.builtins.hash_tables import HashTable
+from sexpgpu.lisp.callnodes import CallFixed
+from sexpgpu.lisp.hot.calls import INLINED, SINGLE
+from sexpgpu.lisp.hot.numbers import both, integers, is_integer
+from sexpgpu.lisp.hot.unit import Dest, Unit
+from sexpgpu.lisp.hot.writer import TESTS, operands, truth_of, value
+from sexpgpu.lisp.loop_macro import COLLECT
+from sexpgpu.lisp.nodes import Constant
+from sexpgpu.lisp.registry import BUILTINS
+from sexpgpu.lisp.state import STATE, Site
+from sexpgpu.lisp.values import Function, Vector
+
+Writer = Callable[[Unit, CallFixed, Dest], bool]
+
+
+def function_of(name: str) -> Function:
+    """The function of a builtin."""
+    found = BUILTINS[name].function
+    assert found is not None
+    return found
+
+
+def inplace(name: str) -> Callable[[Writer], Writer]:
+    """Declare how a builtin is written in place."""
+
+    def declare(writer: Writer) -> Writer:
+        INLINED[function_of(name)] = writer
+        return writer
+
+    return declare
+
+
+def by_builtin(function: Function, site: Site) -> Callable[..., Any]:
+    """The slow path: the builtin, called from the site."""
+    call, state = function.call, STATE
+
+    def slow(*arguments: Any) -> Any:
+        state.site = site
+        return call(*arguments)
+
+    return slow
+
+
+@inplace("mod")
+def _mod(unit: Unit, node: CallFixed, dest: Dest) -> bool:
+    a, b = operands(unit, node.arguments)
+    checks = integers(unit, node.arguments, [a, b])
+    divisor = node.arguments[1]
+    if not (type(divisor) is Constant and type(divisor.value) is int and divisor.value):
+        checks.append(b)
+    slow = unit.slow(by_builtin(node.function, node.site))
+    done = f"{a} % {b}"
+    unit.give(f"({done} if {both(checks)} else {slow}({a}, {b}))" if checks else done, dest)
+    return True
+
+
+def _element(unit: Unit, node: CallFixed, dest: Dest) -> bool:
+    vector, index = operands(unit, node.arguments)
+    unit.names["Vector"] = Vector
+    checks = [f"type({vector}) is Vector", *integers(unit, [node.arguments[1]], [index])]
+    if node.function is not function_of("aref"):  # of a simple vector
+        checks.append(f"{vector}.fill is None and not {vector}.adjustable")
+    checks.append(f"0 <= {index} < len({vector}.items)")
+    slow = unit.slow(by_builtin(node.function, node.site))
+    other = f"{slow}({vector}, {index})"
+    unit.give(f"({vector}.items[{index}] if {both(checks)} else {other})", dest)
+    return True
+
+
+for _name in ("aref", "svref"):
+    INLINED[function_of(_name)] = _element
+
+
+def _parity_test(unit: Unit, node: CallFixed) -> str:
+    name = unit.atom(value(unit, node.arguments[0]))
+    asked = by_builtin(node.function, node.site)
+
+    def ask(item: Any) -> bool:
+        from sexpgpu.lisp.calls import truth
+
+        return truth(asked(item))
+
+    bit = "== 1" if node.function is function_of("oddp") else "== 0"
+    return f"({name} & 1 {bit} if type({name}) is int else {unit.slow(ask)}({name}))"
+
+
+_PARITIES = (function_of("oddp"), function_of("evenp"))
+
+
+def _fixed_test(unit: Unit, node: CallFixed) -> str:
+    if node.function in _PARITIES and len(node.arguments) == 1:
+        return _parity_test(unit, node)
+    name = unit.atom(value(unit, node, raw=True))
+    return truth_of(unit, name, node.site)
+
+
+TESTS[CallFixed] = _fixed_test
+
+
+# ---------------------------------------------------------------- hash tables
+
+
+def _known_key(unit: Unit, table: str, key: str, constant: bool) -> str:
+    """The condition that a key is the same in all four kinds of tables: itself."""
+    unit.names["HashTable"] = HashTable
+    plain = f"(type({key}) is int or type({key}) is Symbol)"
+    return both([f"type({table}) is HashTable", *([] if constant else [plain])])
+
+
+@inplace("gethash")
+def _gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
+    given = operands(unit, node.arguments)
+    key, table = given[:2]
+    default = given[2] if len(given) == 3 else "NIL"
+    slow = unit.slow(by_builtin(node.function, node.site))
+    name = unit.name("t")
+    entry = unit.name("t")
+    with unit.block(f"if {_known_key(unit, table, key, is_integer(unit, node.arguments[0]))}:"):
+        unit.emit(f"{entry} = {table}.entries.get({key})")
+        if dest.single:
+            unit.emit(f"{name} = {default} if {entry} is None else {entry}[1]")
+        else:
+            found = f"MV(({entry}[1], T))"
+            unit.emit(f"{name} = MV(({default}, NIL)) if {entry} is None else {found}")
+    with unit.block("else:"):
+        unit.emit(f"{name} = {slow}({', '.join(given)})")
+        if dest.single:
+            unit.emit(f"{name} = {name}[0]")
+    unit.give(name, dest)
+    return True
+
+
+@inplace("(setf gethash)")
+def _set_gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
+    given = operands(unit, node.arguments)
+    new, key, table = given[:3]
+    slow = unit.slow(by_builtin(node.function, node.site))
+    entry = unit.name("t")
+    with unit.block(f"if {_known_key(unit, table, key, is_integer(unit, node.arguments[1]))}:"):
+        unit.emit(f"{entry} = {table}.entries.get({key})")
+        kept = f"{key} if {entry} is None else {entry}[0]"
+        unit.emit(f"{table}.entries[{key}] = ({kept}, {new})")
+    with unit.block("else:"):
+        unit.emit(f"{slow}({', '.join(given)})")
+    unit.give(new, dest)
+    return True
+
+
+# ---------------------------------------------------------------- loop's collections
+
+
+def _collect(unit: Unit, node: CallFixed, dest: Dest) -> bool:
+    collector, item = operands(unit, node.arguments)
+    slow = unit.slow(by_builtin(node.function, node.site))
+    last = unit.held(f"{collector}.last")
+    with unit.block(f"if {last}.cdr is NIL:"):
+        cell = unit.cons(item, "NIL")
+        unit.emit(f"{last}.cdr = {collector}.last = {cell}")
+    with unit.block("else:"):
+        unit.emit(f"{slow}({collector}, {item})")
+    if dest.name:
+        unit.give(f"{collector}.first.cdr", dest)
+    return True
+
+
+INLINED[COLLECT] = _collect
+
+# Builtins that never give several values.
+_NAMES = (
+    "length nth nthcdr rem abs max min elt char schar string= string-upcase string-downcase "
+    "concatenate search subseq append reverse nreverse list* member assoc mapcar mapc remove "
+    "remove-if remove-if-not position find count sort reduce oddp evenp symbolp stringp numberp "
+    "integerp listp make-hash-table make-array vector equal equalp format gcd lcm sqrt expt exp "
+    "log sin cos / min string char= last list-length copy-list getf remhash hash-table-count"
+)
+SINGLE.update(
+    function
+    for name in _NAMES.split()
+    if name in BUILTINS and (function := BUILTINS[name].function) is not None
+)

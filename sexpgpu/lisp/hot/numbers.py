@@ -1,0 +1,255 @@
+"""Writes arithmetic, comparisons, car and cdr, and the tests done in place: what is common in the
+line itself, everything else (ratios, overflow, tensors, errors) by the builtin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sexpgpu.lisp.builtins.equality import eql
+from sexpgpu.lisp.callnodes import CallFixed
+from sexpgpu.lisp.calls import primary, truth
+from sexpgpu.lisp.hot.unit import Dest, Unit
+from sexpgpu.lisp.hot.writer import (
+    TESTS,
+    VALUES,
+    WRITERS,
+    operands,
+    test,
+    value,
+)
+from sexpgpu.lisp.inline import (
+    BIG,
+    Access,
+    Arithmetic,
+    Comparison,
+    Endp,
+    Kind,
+    Not,
+    Same,
+    ZeroTest,
+)
+from sexpgpu.lisp.nodes import Constant, LocalRef, Node
+from sexpgpu.lisp.state import STATE, Site
+from sexpgpu.lisp.values import CL, NIL, Char, Cons, SrcCons, Symbol
+
+Operation = Callable[[Any, Any], Any]
+
+
+def is_integer(unit: Unit, node: Node) -> bool:
+    """Whether the node is known to give an ordinary integer."""
+    kind = type(node)
+    if kind is Constant:
+        return type(node.value) is int  # type: ignore[attr-defined]
+    if kind is LocalRef:
+        return node.var in unit.whole  # type: ignore[attr-defined]
+    if isinstance(node, Arithmetic):
+        return is_integer(unit, node.first) and is_integer(unit, node.second)
+    if isinstance(node, CallFixed) and node.function is CL.own("mod").function:
+        return all(is_integer(unit, item) for item in node.arguments)
+    return False
+
+
+def both(checks: list[str]) -> str:
+    """A condition of several."""
+    return " and ".join(checks)
+
+
+def integers(unit: Unit, nodes: list[Node], names: list[str]) -> list[str]:
+    """The conditions that all values are ordinary integers; none for those known to be."""
+    checks: list[str] = []
+    for node, name in zip(nodes, names, strict=True):
+        if not is_integer(unit, node):
+            checks.append(f"type({name}) is int")
+            if isinstance(node, LocalRef) and not (node.var.assigned or node.var.captured):
+                unit.asked.add(node.var)
+    return checks
+
+
+def _slow_arithmetic(name: str, site: Site) -> Operation:
+    function = CL.own(name).function
+    assert function is not None
+    generic, state = function.call, STATE
+
+    def slow(a: Any, b: Any) -> Any:
+        state.site = site
+        return generic(primary(a), primary(b))
+
+    return slow
+
+
+def _arithmetic(unit: Unit, node: Arithmetic, dest: Dest) -> None:
+    nodes = [node.first, node.second]
+    first, second = operands(unit, nodes, raw=True)
+    slow = unit.slow(_slow_arithmetic(node.name, node.site))
+    sum_of = f"{first} {node.name} {second}"
+    other = f"{slow}({first}, {second})"
+    checks = integers(unit, nodes, [first, second])
+    if node.name == "*":
+        big = unit.constant(BIG)
+        checks += [
+            f"-{big} < {name} < {big}"
+            for item, name in zip(nodes, (first, second), strict=True)
+            if not (type(item) is Constant and type(item.value) is int and -BIG < item.value < BIG)
+        ]
+    name = dest.name if dest.name not in ("", "return", first, second) else unit.name("t")
+    floats = [
+        f"type({text}) is float"
+        for item, text in zip(nodes, (first, second), strict=True)
+        if type(item) is not Constant
+    ]
+    if not checks or not floats:
+        unit.emit(f"{name} = {sum_of if not checks else other}")
+    else:
+        if not any(type(item) is Constant and type(item.value) is float for item in nodes):
+            with unit.block(f"if {both(checks)}:"):
+                unit.emit(f"{name} = {sum_of}")
+            floats[0] = f"elif {floats[0]}"
+        else:
+            floats[0] = f"if {floats[0]}"
+        with unit.block(f"{both(floats)}:"):
+            unit.emit(f"{name} = {sum_of}")
+            unit.emit(f"if {name} - {name} != 0.0: {name} = {other}")
+        with unit.block("else:"):
+            unit.emit(f"{name} = {other}")
+    if name != dest.name:
+        unit.give(name, dest)
+
+
+WRITERS[Arithmetic] = _arithmetic
+
+
+# ---------------------------------------------------------------- comparison
+
+
+def _slow_comparison(node: Comparison) -> Operation:
+    function = CL.own("zerop" if type(node) is ZeroTest else node.name).function
+    assert function is not None
+    generic, site, state = function.call, node.site, STATE
+
+    def slow(a: Any, b: Any) -> Any:
+        state.site = site
+        return generic(primary(a), primary(b))
+
+    def slow_zero(a: Any, b: Any) -> Any:
+        state.site = site
+        return generic(primary(a))
+
+    return slow_zero if type(node) is ZeroTest else slow
+
+
+_SIGNS = {"=": "=="}
+_NUMBERS = frozenset((int, float))
+
+
+def _compared(unit: Unit, node: Comparison) -> tuple[str, str, str]:
+    """(condition that it may be done in place, the comparison, the arguments)."""
+    nodes = [node.first, node.second]
+    first, second = operands(unit, nodes, raw=True)
+    checks = integers(unit, nodes, [first, second])
+    sign = _SIGNS.get(node.name, node.name)
+    return both(checks), f"{first} {sign} {second}", f"{first}, {second}"
+
+
+def _comparison(unit: Unit, node: Comparison) -> str:
+    checks, compared, given = _compared(unit, node)
+    if not checks:
+        return f"(T if {compared} else NIL)"
+    slow = _slow_comparison(node)
+    return f"((T if {compared} else NIL) if {checks} else {unit.slow(slow)}({given}))"
+
+
+def _comparison_test(unit: Unit, node: Comparison) -> str:
+    checks, compared, given = _compared(unit, node)
+    if not checks:
+        return f"({compared})"
+    slow = _slow_comparison(node)
+    zero = type(node) is ZeroTest
+    compare = node.compare
+
+    def ask(a: Any, b: Any) -> bool:
+        if not zero and type(a) in _NUMBERS and type(b) in _NUMBERS:
+            return compare(a, b)
+        return truth(slow(a, b))
+
+    return f"({compared} if {checks} else {unit.slow(ask)}({given}))"
+
+
+VALUES[Comparison] = VALUES[ZeroTest] = _comparison
+TESTS[Comparison] = TESTS[ZeroTest] = _comparison_test
+
+
+# ---------------------------------------------------------------- conses
+
+
+def _access(unit: Unit, node: Access) -> str:
+    function = CL.own(node.name).function
+    assert function is not None
+    generic, site, state = function.call, node.site, STATE
+    part = "car" if node.name in ("car", "first") else "cdr"
+
+    def slow_car(item: Any) -> Any:
+        if type(item) is SrcCons:
+            return item.car
+        if item is NIL:
+            return NIL
+        state.site = site
+        return generic(primary(item))
+
+    def slow_cdr(item: Any) -> Any:
+        if type(item) is SrcCons:
+            return item.cdr
+        if item is NIL:
+            return NIL
+        state.site = site
+        return generic(primary(item))
+
+    name = unit.atom(value(unit, node.argument, raw=True))
+    slow = unit.slow(slow_car if part == "car" else slow_cdr)
+    return f"({name}.{part} if type({name}) is Cons else {slow}({name}))"
+
+
+VALUES[Access] = _access
+
+
+# ---------------------------------------------------------------- tests
+
+
+def _not(unit: Unit, node: Not) -> str:
+    return f"(not {test(unit, node.node)})"
+
+
+def _kind(unit: Unit, node: Kind) -> str:
+    name = unit.atom(value(unit, node.node))
+    if node.name == "null":
+        return f"({name} is NIL)"
+    return f"{'' if node.name == 'consp' else 'not '}isinstance({name}, Cons)"
+
+
+def _endp(unit: Unit, node: Endp) -> str:
+    function = CL.own("endp").function
+    assert function is not None
+    generic, site, state = function.call, node.site, STATE
+
+    def ask(item: Any) -> bool:
+        if type(item) is SrcCons:
+            return False
+        state.site = site
+        return generic(item) is not NIL
+
+    name = unit.atom(value(unit, node.node))
+    return f"(type({name}) is not Cons and ({name} is NIL or {unit.slow(ask)}({name})))"
+
+
+def _same(unit: Unit, node: Same) -> str:
+    first, second = operands(unit, [node.first, node.second])
+    for item in (node.first, node.second):
+        if type(item) is Constant and isinstance(item.value, Symbol | Char | Cons):
+            return f"({first} is {second})"
+    return f"({first} is {second} or {unit.constant(eql)}({first}, {second}))"
+
+
+TESTS[Not] = _not
+TESTS[Kind] = _kind
+TESTS[Endp] = _endp
+TESTS[Same] = _same
