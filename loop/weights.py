@@ -168,6 +168,12 @@ def read_weights(path: str, base: str) -> tuple[dict[str, np.ndarray], dict[str,
     whole = path if os.path.isabs(path) else os.path.join(base, path)
     if os.path.isfile(whole):
         return _read_file(whole), origin
+    if path.endswith(KINDS):
+        raise failure(
+            codes.E_CKPT_001,
+            f"there is no file {whole}",
+            fix="a relative path starts from the folder of the run file",
+        )
     found = archive.find(whole)
     tensors, meta = checkpoint.load(found)
     origin |= {"checkpoint": found, "step": meta["step"], "ir": meta["experiment"]["ir"]}

@@ -19,6 +19,7 @@ import pytest
 import sexpgpu as sx
 from sexpgpu.loop.data.loader import TrainingBatches
 from sexpgpu.loop.initial import initial_state
+from sexpgpu.loop.weights import initialized, read_weights
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STEPS = 6
@@ -58,7 +59,8 @@ def follows(
         batches = [reader.read(i) for i in range(STEPS)]
     finally:
         reader.close()
-    params = {k: jnp.asarray(v) for k, v in initial_state(made.document)["param"].items()}
+    state, _ = initialized(made.document, initial_state(made.document))
+    params = {k: jnp.asarray(v) for k, v in state["param"].items()}
     losses = []
     with jax.numpy_dtype_promotion("standard"), jax.default_matmul_precision("highest"):
         state = optimizer.init(params)
@@ -324,6 +326,31 @@ def test_digits_simclr(tmp_path: Path) -> None:
     )  # fmt: skip
     knobs = {"channels": 2, "compared": 5}
     follows("digits-simclr", knobs, loss, optax.lamb(2e-3), tmp_path, edits)
+
+
+def test_digits_lora(tmp_path: Path) -> None:
+    """From the parameters of the file; only the updates of rank 3 are trained."""
+
+    def adapted(p: Any, at: str, x: Any) -> Any:
+        return dense(p, f"{at}/base", x) + x @ p[f"{at}/a"] @ p[f"{at}/b"]
+
+    def loss(p: Any, batch: Any, step: Any) -> Any:
+        x = jnp.rot90(batch["image"].astype(jnp.float32).reshape(-1, 8, 8) / 16, axes=(1, 2))
+        x = x.reshape(-1, 64)
+        for at in ("body/0/fit", "body/1/fit"):
+            x = jax.nn.gelu(adapted(p, at, x), approximate=False)
+        return entropy(adapted(p, "head", x), batch["label"])
+
+    schedule = optax.cosine_decay_schedule(1e-2, STEPS)
+    optimizer = optax.multi_transform(
+        {"base": optax.set_to_zero(), "update": optax.adamw(schedule, weight_decay=1e-2)},
+        lambda p: {k: "base" if "/base/" in k else "update" for k in p},
+    )
+    run = follows("digits-lora", {"update-rank": 3}, loss, optimizer, tmp_path)
+    given, _ = read_weights("data/digits-upright.safetensors", str(EXAMPLES))
+    for name, value in given.items():
+        layer, kind = name.rsplit("/", 1)
+        np.testing.assert_array_equal(run.parameters[f"{layer}/base/{kind}"], value)
 
 
 def test_digits_diffusion(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "digits-conv": {"channels": 2, "steps": 6},
     "digits-diffusion": {"hidden": 8, "times": 5, "steps": 6},
     "digits-gan": {"latent": 3, "hidden": 8, "steps": 6},
+    "digits-lora": {"update-rank": 2, "steps": 6},
     "digits-simclr": {"channels": 2, "compared": 4, "steps": 6},
     "digits-vae": {"latent": 2, "hidden": 8, "warm": 3, "steps": 6},
     "digits-vit": {"layers": 1, "heads": 2, "width": 8, "steps": 6},
