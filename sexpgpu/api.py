@@ -30,7 +30,7 @@ class CompileError(Exception):
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = list(diagnostics)
-        super().__init__("\n\n" + "\n\n".join(render.text(d) for d in self.diagnostics))
+        super().__init__("\n\n" + render.texts(self.diagnostics))
 
 
 class RunError(Exception):
@@ -39,7 +39,7 @@ class RunError(Exception):
     def __init__(self, run: Run, diagnostics: Sequence[Diagnostic]) -> None:
         self.run = run
         self.diagnostics = list(diagnostics)
-        super().__init__("\n\n" + "\n\n".join(render.text(d) for d in self.diagnostics))
+        super().__init__("\n\n" + render.texts(self.diagnostics))
 
 
 class ParameterInfo(NamedTuple):

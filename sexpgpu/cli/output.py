@@ -56,13 +56,10 @@ def strong(text: str) -> str:
 
 
 def show(diagnostics: Sequence[Diagnostic]) -> None:
-    """Diagnostics for people, on stderr; nothing when there are none."""
+    """Diagnostics for people, on stderr, not more than they can read; nothing when there are
+    none."""
     if diagnostics:
-        parts = [
-            render.text(diagnostic, colour=has_colour(sys.stderr), width=width())
-            for diagnostic in diagnostics
-        ]
-        say("\n\n".join(parts))
+        say(render.texts(diagnostics, colour=has_colour(sys.stderr), width=width()))
 
 
 def json_text(value: object, *, lines: bool = False) -> str:

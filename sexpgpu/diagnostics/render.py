@@ -3,7 +3,7 @@ diagnostic in, a string or plain data out; its spans carry the sources."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sexpgpu.diagnostics.excerpt import Mark, excerpt, sources_in_order, visible
@@ -16,6 +16,9 @@ Json = Mapping[str, object]
 
 MOST_NOTES = 8
 """How many notes are shown: the innermost of a long expansion say the most."""
+
+MOST_SHOWN = 20
+"""How many errors, and how many warnings, are shown for people. Data formats have them all."""
 
 _STYLES = {
     "error": "\x1b[1;31m",
@@ -59,11 +62,25 @@ def text(diagnostic: Diagnostic, *, colour: bool = False, width: int = 100) -> s
 
 
 def texts(diagnostics: Sequence[Diagnostic], *, colour: bool = False, width: int = 100) -> str:
-    """Several diagnostics for people, with a count at the end. "" for none."""
-    if not diagnostics:
-        return ""
-    parts = [text(diagnostic, colour=colour, width=width) for diagnostic in diagnostics]
-    return "\n\n".join([*parts, summary(diagnostics)])
+    """Several diagnostics for people: the first MOST_SHOWN errors and as many warnings, in order,
+    and how many more there are. "" for none."""
+    shown = list(_first(diagnostics))
+    parts = [text(diagnostic, colour=colour, width=width) for diagnostic in shown]
+    left = len(diagnostics) - len(shown)
+    if left:
+        kept = {id(diagnostic) for diagnostic in shown}
+        more = summary([d for d in diagnostics if id(d) not in kept])
+        parts.append(f"and {more} more; `sexpgpu check --format concise` lists each on a line")
+    return "\n\n".join(parts)
+
+
+def _first(diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    """The first MOST_SHOWN of each severity."""
+    left = {"error": MOST_SHOWN, "warning": MOST_SHOWN}
+    for diagnostic in diagnostics:
+        left[diagnostic.severity] -= 1
+        if left[diagnostic.severity] >= 0:
+            yield diagnostic
 
 
 def summary(diagnostics: Sequence[Diagnostic]) -> str:

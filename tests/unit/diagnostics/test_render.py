@@ -250,10 +250,25 @@ def test_any_spans_of_any_text_are_shown(
 
 def test_several_with_a_count() -> None:
     both = [Diagnostic(CODE, "one"), Diagnostic(CODE, "two"), Diagnostic(WARNING, "three")]
-    assert render.texts(both).endswith("\n\n2 errors, 1 warning")
+    assert render.texts(both) == "\n\n".join(map(render.text, both))
+    assert render.summary(both) == "2 errors, 1 warning"
     assert render.summary(both[:1]) == "1 error"
     assert render.summary([]) == "no errors"
     assert render.texts([]) == ""
+
+
+def test_no_more_are_shown_than_one_reads() -> None:
+    many = [Diagnostic(CODE, f"wrong {i}") for i in range(1000)]
+    many[500:500] = [Diagnostic(WARNING, f"doubtful {i}") for i in range(23)]
+    shown = render.texts(many).split("\n\n")
+    assert len(shown) == 20 + 20 + 1
+    assert [shown[i].split("\n")[0].split(": ")[1] for i in (0, 19, 20, 39)] == [
+        "wrong 0",
+        "wrong 19",
+        "doubtful 0",
+        "doubtful 19",
+    ]
+    assert shown[40].startswith("and 980 errors, 3 warnings more;")
 
 
 def test_json() -> None:
