@@ -110,11 +110,13 @@ def default_of(kind: Any) -> Any:
 
 
 class Phase:
-    """What a clause does in a round; tests are forms that are true when the loop is at its end."""
+    """What a clause does in a round; pre and post tests are forms that are true when the loop is
+    at its end. `tests` are the `while` and `until` that stand before an iteration clause."""
 
-    __slots__ = ("after", "post_tests", "pre_tests", "steps")
+    __slots__ = ("after", "post_tests", "pre_tests", "steps", "tests")
 
     def __init__(self) -> None:
+        self.tests: list[Any] = []
         self.pre_tests: list[Any] = []
         self.steps: list[Binding] = []
         self.post_tests: list[Any] = []

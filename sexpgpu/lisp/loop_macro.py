@@ -20,7 +20,7 @@ from typing import Any
 
 from sexpgpu.lisp.builtins.arithmetic import is_number, maximum, minimum
 from sexpgpu.lisp.builtins.conses import copy_list_of
-from sexpgpu.lisp.builtins.designators import list_items
+from sexpgpu.lisp.builtins.designators import list_items, walked
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.hostforms import form, host_macro, symbol
 from sexpgpu.lisp.loop_iteration import (
@@ -85,21 +85,26 @@ def _collect_after(collector: Collector, value: Any) -> Any:
 def _join(collector: Collector, value: Any) -> Any:
     """nconc: the list itself becomes part of the result."""
     if collector.last.cdr is not NIL:
-        last: Any = collector.last.cdr
-        while isinstance(last, Cons) and isinstance(last.cdr, Cons):
-            last = last.cdr
-        if isinstance(last, Cons):
-            collector.last = last
+        _to_end(collector, collector.last.cdr)
     if value is NIL:
         return collector.first.cdr
     collector.last.cdr = value
-    last = value
-    while isinstance(last, Cons):
-        if type(last) is SrcCons:  # a part of the program: joined as a copy
-            collector.last.cdr = last = copy_list_of(last)
-        collector.last = last
-        last = last.cdr
+    _to_end(collector, value)
     return collector.first.cdr
+
+
+def _to_end(collector: Collector, value: Any) -> None:
+    """Go to the last cons of what was joined."""
+    count = 0
+    at = value
+    while isinstance(at, Cons):
+        if type(at) is SrcCons:  # a part of the program: joined as a copy
+            collector.last.cdr = at = copy_list_of(at)
+        collector.last = at
+        at = at.cdr
+        count += 1
+        if count & 1023 == 0:
+            walked(at, count)
 
 
 def _collected(collector: Collector) -> Any:
@@ -197,6 +202,7 @@ class _Loop:
         "prologue",
         "quantified",
         "result",
+        "tests",
         "tokens",
     )
 
@@ -207,6 +213,7 @@ class _Loop:
         self.extra: list[Binding] = []  # hidden variables and accumulators
         self.prologue: list[Any] = []
         self.body: list[Any] = []
+        self.tests: list[Any] = []  # while, until and kin, after what the body holds so far
         self.epilogue: list[Any] = []
         self.result: Any = NIL
         self.quantified = False  # always, never or thereis decide the result
@@ -227,12 +234,14 @@ class _Loop:
             word = tokens.word()
             if word in ("for", "as"):
                 tokens.at += 1
+                self.precede()
                 self.clauses.append(parse_for(tokens))
             elif word == "with":
                 tokens.at += 1
                 self.clauses.append(parse_with(tokens))
             elif word == "repeat":
                 tokens.at += 1
+                self.precede()
                 self.clauses.append(parse_repeat(tokens))
             elif word == "initially":
                 tokens.at += 1
@@ -243,13 +252,26 @@ class _Loop:
             elif word in ("while", "until"):
                 tokens.at += 1
                 leave = UNTIL if word == "until" else WHILE
-                self.body.append(form(leave, tokens.take("a test")))
+                self.tests.append(form(leave, tokens.take("a test")))
             elif word in ("always", "never", "thereis"):
                 tokens.at += 1
                 self.quantifier(word, tokens.take("a form"))
             else:
-                self.body += self.selectable(None)
+                forms = self.selectable(None)
+                self.body += [*self.tests, *forms]
+                self.tests.clear()
+        self.body += self.tests
         self.check_names()
+
+    def precede(self) -> None:
+        """An iteration clause comes: the tests before it, unless the body has begun, are made
+        before its variables step."""
+        if self.tests and not self.body:
+            clause = Clause()
+            for phase in clause.both():
+                phase.tests += self.tests
+            self.clauses.append(clause)
+            self.tests.clear()
 
     def check_names(self) -> None:
         """A variable may be bound by one clause only."""
@@ -288,10 +310,10 @@ class _Loop:
         if word == "thereis":
             it = self.hidden("it")
             found = form(symbol("setq"), it, test)
-            self.body.append(form(symbol("when"), found, self.leave_with(it)))
+            self.tests.append(form(symbol("when"), found, self.leave_with(it)))
             return
         head = "unless" if word == "always" else "when"
-        self.body.append(form(symbol(head), test, self.leave_with(NIL)))
+        self.tests.append(form(symbol(head), test, self.leave_with(NIL)))
         self.result = T
 
     def hidden(self, name: str, value: Any = NIL) -> Symbol:
@@ -409,7 +431,9 @@ class _Loop:
         statements = list(self.prologue)
         later: list[Any] = []
         for clause in self.clauses:
+            statements += map(_first_test, clause.first.tests)
             statements += clause.first.forms(_leave)
+            later += clause.later.tests
             later += clause.later.forms(lambda test: form(UNTIL, test))
         repeat = lisp_list([REPEAT, *self.body, *later])
         tagbody = lisp_list([symbol("tagbody"), *statements, repeat, END, *self.epilogue])
@@ -419,6 +443,13 @@ class _Loop:
         for clause in reversed(self.clauses):
             inner = _bound(clause.bindings, _bound(clause.inner, inner))
         return form(symbol("block"), self.name, inner)
+
+
+def _first_test(test: Any) -> Any:
+    """A test that is made before the first round: outside of what repeats."""
+    if test.car is UNTIL:
+        return _leave(test.cdr.car)
+    return _leave(form(symbol("not"), test.cdr.car)) if test.car is WHILE else test
 
 
 def _leave(test: Any) -> Any:

@@ -291,3 +291,20 @@
 
 (loop-finish)
 ; => error program-error
+
+;; tests that stand before an iteration clause are made before its variables step
+
+(let ((q (list 1 2 3))) (loop until (null q) for x = (pop q) collect x))
+; => (1 2 3)
+
+(let ((q (list 1 2 3))) (loop while q for x = (pop q) for i from 0 collect (list i x)))
+; => ((0 1) (1 2) (2 3))
+
+(loop for i from 0 until (> i 3) for j = (* i i) collect j)
+; => (0 1 4 9)
+
+(loop while nil for x = (error "not reached") collect x)
+; => nil
+
+(let ((log nil)) (loop for x in '(1 2 3) while (< x 3) for y = (progn (push x log) x) sum y into s finally (return (list s log))))
+; => (3 (2 1))
