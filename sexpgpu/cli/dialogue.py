@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 HISTORY = 1000  # lines kept
 HELP = """A form is evaluated when its parentheses are closed; its values are printed.
+  * + /       the last value, form, and list of values; ** and *** those before, and so on
   :doc NAME   what a function, macro or special form is for
   :help       this text
   :quit       end (also Ctrl-D)
@@ -65,23 +66,23 @@ def dialogue(evaluator: Evaluator) -> None:
 
 
 def _answer(evaluator: Evaluator, text: str) -> None:
-    """Evaluate a text, and show what comes of it. No error ends the dialogue."""
+    """Evaluate a text, and show what comes of each form. No error ends the dialogue."""
     try:
-        values, written = evaluator.evaluate(Source("<input>", text))
+        evaluator.converse(Source("<input>", text), _show)
     except SxError as error:
-        written = evaluator.written()
-        if written:
-            output.result(written)
+        _show([], evaluator.written())
         output.show(error.diagnostics)
     except KeyboardInterrupt:
         output.say("interrupted")
-    else:
-        if written:
-            output.result(written)
-        for value in values:
-            output.result(value)
     output.show(evaluator.warnings())
     sys.stdout.flush()
+
+
+def _show(values: list[str], written: str) -> None:
+    """What a form wrote, then its values, a line each."""
+    for text in (written, *values):
+        if text:
+            output.result(text)
 
 
 def _document(evaluator: Evaluator, name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +17,7 @@ from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.lisp.batch import Batch
 from sexpgpu.lisp.conditions import precedence
 from sexpgpu.lisp.errors import LispError
+from sexpgpu.lisp.listener import Listener
 from sexpgpu.lisp.printer import prin1_text
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.state import STATE
@@ -95,6 +96,7 @@ class Evaluator:
     def __init__(self, session: Session, module: Module | None = None) -> None:
         self.session = session
         self.module = session.new_module("eval") if module is None else module
+        self._listener: _Listener | None = None  # of a dialogue
         self.session.diagnostics.clear()
 
     def evaluate(self, text: Source) -> tuple[list[str], str]:
@@ -106,6 +108,19 @@ class Evaluator:
             return [prin1_text(value) for value in values], STATE.output.take()
 
         return self.session.run(work)
+
+    def converse(self, text: Source, show: Callable[[list[str], str], None]) -> None:
+        """Evaluate each form, then give `show` its values as printed and what it wrote. What was
+        read and evaluated before is in the variables `+ * /` and their kin. Raises SxError."""
+
+        def work() -> None:
+            STATE.output.take()
+            if self._listener is None:
+                self._listener = _Listener()
+            self._listener.show = show
+            self.session.evaluate(text, self.module, self._listener)
+
+        self.session.run(work)
 
     def unfinished(self, text: str) -> bool:
         """Whether a text ends inside a form."""
@@ -120,6 +135,17 @@ class Evaluator:
         found = list(self.session.diagnostics)
         self.session.diagnostics.clear()
         return found
+
+
+class _Listener(Listener):
+    """Shows what came of each form of a dialogue."""
+
+    show: Callable[[list[str], str], None]
+
+    def after(self, values: list[Any]) -> None:
+        super().after(values)
+        printed = [prin1_text(value) for value in values]
+        self.show(printed, STATE.output.take())
 
 
 def scope_of(

@@ -102,11 +102,14 @@ def _error(
     return SxError(Diagnostic(code, headline, [Label(span)] if span else [], list(notes), fix))
 
 
-def find_source(path: str, requiring: Module, span: Span | None) -> Source:
-    """The source of a module that a file requires."""
+def find_source(path: str, requiring: Module, project: str, span: Span | None) -> Source:
+    """The source of a module that a file requires, which lies in the project's folder."""
+    if "\0" in path:
+        raise _error(codes.E_MOD_001, "no path has the character Nul", span)
     if path.startswith(("./", "../")) or os.path.isabs(path):
         base = os.path.dirname(requiring.path) if requiring.path else os.getcwd()
         full = os.path.normpath(os.path.join(base, path))
+        _check_place(path, full, base, project, span)
         return read_file(full, path, span)
     standard = standard_source(path)
     if standard is not None:
@@ -119,6 +122,41 @@ def find_source(path: str, requiring: Module, span: Span | None) -> Source:
     else:
         fix = f'write "{near}"' if near else f"the standard modules are {', '.join(STANDARD)}"
     raise _error(codes.E_MOD_001, f'there is no module "{path}"', span, fix)
+
+
+SUFFIXES = (".sx", ".lisp")
+VERSIONED = (".git", ".hg", ".jj")
+
+
+def project_folder(main: str | None) -> str:
+    """The folder that a main file's modules lie in: the nearest one above that is under version
+    control, and where none is, the one above the file's own. None stands for a file here."""
+    own = os.path.dirname(os.path.realpath(main)) if main else os.path.realpath(os.curdir)
+    at = own
+    while not any(os.path.lexists(os.path.join(at, mark)) for mark in VERSIONED):
+        above = os.path.dirname(at)
+        if above == at:
+            return os.path.dirname(own)
+        at = above
+    return at
+
+
+def _check_place(path: str, full: str, base: str, project: str, span: Span | None) -> None:
+    """E-MOD-006 unless a path is that of a Lisp source in the project. Links are followed. To be
+    called before the file is looked at: a refusal tells nothing of what there is."""
+    real = os.path.realpath(full)
+    inside = os.path.commonpath([project, real]) == project
+    if os.path.isabs(path):
+        near = os.path.relpath(full, base).replace(os.sep, "/")
+        relative = near if near.startswith("../") else f"./{near}"
+        fix = f'write "{relative}"' if inside and real.endswith(SUFFIXES) else None
+        raise _error(codes.E_MOD_006, f'"{path}" is an absolute path', span, fix)
+    if not inside:
+        note = Note(f"the project's folder is {project}")
+        raise _error(codes.E_MOD_006, f'"{path}" leads out of the project', span, notes=[note])
+    if not real.endswith(SUFFIXES):
+        fix = "give the file a name that ends in .sx; data come by loaders"
+        raise _error(codes.E_MOD_006, f'"{path}" is not named as a Lisp source', span, fix)
 
 
 def standard_source(path: str) -> Source | None:

@@ -51,6 +51,7 @@ DEFINERS = frozenset(
         "defoptimizer",
     )
 )
+MOST_FOUND = 10_000  # mistakes in one file, before the rest of it is left
 _DEFINITION = re.compile(r"^\((def[^\s()]*)\s+\(?([^\s()\"';]+)", re.MULTILINE)
 
 _current: list[Session | None] = [None]
@@ -95,6 +96,8 @@ class Session:
         self.deferred = Deferred()
         self._journal = Journal()
         self._loading: list[str] = []
+        self._main: str | None = None  # the path of the first module made
+        self._project: str | None = None
         self._broken: set[str] = set()  # modules whose mistakes this run has already told
         self._definitions: dict[tuple[str, Symbol], tuple[Any, Span | None]] = {}
         self._failed: set[Symbol] = set()
@@ -183,8 +186,19 @@ class Session:
             self._loading.pop()
 
     def new_module(self, name: str, path: str | None = None) -> Module:
-        """A fresh module that inherits prelude, tensor operations and CL."""
+        """A fresh module that inherits prelude, tensor operations and CL. The first is the main
+        one: its path says what the project is."""
+        if self._project is None and self._main is None:
+            self._main = path
         return Module(name, (PRELUDE, TENSOR, CL), path)
+
+    def project(self) -> str:
+        """The folder that modules must lie in."""
+        if self._project is None:
+            from sexpgpu.lisp.modules import project_folder
+
+            self._project = project_folder(self._main)
+        return self._project
 
     def _load(self, source: Source, module: Module, *more: Source) -> Loaded:
         """Evaluate a text, and `more` after it, into a module."""
@@ -207,7 +221,9 @@ class Session:
                 self._shadow(text, module)
             for reader in readers:
                 while self._next(reader, module, found):
-                    pass
+                    if len(found) >= MOST_FOUND:
+                        found[-1].notes.append(Note("so many: what follows was not looked at"))
+                        break
             self._check_calls(found)
         finally:
             STATE.module, AT.lazy, self._strict, self._calls = saved
@@ -354,7 +370,7 @@ class Session:
 
         source = self.resolve(path, requiring) if self.resolve is not None else None
         if source is None:
-            source = find_source(path, requiring, span)
+            source = find_source(path, requiring, self.project(), span)
         key = _key(source)
         module = self.modules.get(key)
         if module is None:
@@ -407,11 +423,12 @@ class Session:
 
     # ------------------------------------------------------------ evaluation
 
-    def evaluate(self, text: Any, module: Module) -> list[Any]:
-        """The values of a form, or of the last form of a text. Raises SxError."""
-        return self.run(lambda: self._evaluate_text(text, module))
+    def evaluate(self, text: Any, module: Module, listener: Any = None) -> list[Any]:
+        """The values of a form, or of the last form of a text. Raises SxError. A listener is told
+        `before(form)` and `after(values)` of each form."""
+        return self.run(lambda: self._evaluate_text(text, module, listener))
 
-    def _evaluate_text(self, text: Any, module: Module) -> list[Any]:
+    def _evaluate_text(self, text: Any, module: Module, listener: Any) -> list[Any]:
         from sexpgpu.lisp.calls import values_list
 
         saved = STATE.module
@@ -427,7 +444,11 @@ class Session:
                 start = reader.at
                 if (form := reader.read()) is END:
                     return values_list(result)
+                if listener is not None:
+                    listener.before(form)
                 result = self._evaluate(form, _atom_place(reader, start))
+                if listener is not None:
+                    listener.after(values_list(result))
         except (LispError, LimitError, ReadFailure, TooDeep) as error:
             raise SxError(self.report(error)) from None
         except RecursionError:

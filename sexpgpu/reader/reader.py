@@ -422,7 +422,14 @@ class Reader:
                 end += 1
             self.at = end
             told = "this parenthesis closes" if end == at + 1 else f"{end - at} parentheses close"
-            raise self._fail(codes.E_READ_002, f"{told} nothing", at, end, "nothing is open")
+            before = at
+            while before and text[before - 1].isspace():
+                before -= 1
+            notes: list[Note] = []
+            if text.endswith(")", 0, before):
+                last = Span(self.source, before - 1, before)
+                notes.append(Note("the form above ends here", last))
+            raise self._fail(codes.E_READ_002, f"{told} nothing", at, end, "nothing is open", notes)
         frame = frames[-1]
         if frame.kind >= _PREFIX:
             self.at = at  # the parenthesis still closes its list

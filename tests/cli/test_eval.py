@@ -87,38 +87,56 @@ def test_a_file_with_errors_and_a_file_without_a_form(sx, tmp_path: Path) -> Non
     assert sx("eval", LINE).code == 2
 
 
-def test_the_dialogue(sx, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def told(monkeypatch: pytest.MonkeyPatch, capsys, *lines: str) -> tuple[list[str], str]:
+    """What the dialogue prints for these lines, and what it writes to stderr."""
     from sexpgpu.cli.dialogue import dialogue
     from sexpgpu.cli.eval import Evaluator
     from sexpgpu.lisp.session import Session
 
-    lines = iter(
-        [
-            "(defun f (x)",
-            "",
-            "  (* x 2))",
-            "",
-            "(f 4)",
-            "(car 5)",
-            "(f 5)",
-            ":doc f",
-            ":doc fi",
-            ":help",
-        ]
-    )
+    left = iter(lines)
 
     def ask(prompt: str) -> str:
         try:
-            return next(lines)
+            return next(left)
         except StopIteration:
             raise EOFError from None
 
     monkeypatch.setattr(builtins, "input", ask)
-    dialogue(Evaluator(Session()))
+    session = Session()
+    dialogue(Evaluator(session))
+    session.close()
     out, err = capsys.readouterr()
-    assert out.split()[:3] == ["f", "8", "10"]
+    return out.splitlines(), err
+
+
+def test_the_dialogue(monkeypatch, capsys) -> None:
+    definition = ["(defun f (x)", "", "  (* x 2))", ""]
+    uses = ["(f 4)", "(car 5)", "(f 5)", ":doc f", ":doc fi", ":help"]
+    out, err = told(monkeypatch, capsys, *definition, *uses)
+    assert out[:3] == ["f", "8", "10"]
     assert "(f x)  function" in out
-    assert "nothing is called fi" in out
-    assert "Ctrl-D" in out
+    assert any("nothing is called fi" in line for line in out)
+    assert any("Ctrl-D" in line for line in out)
     assert err.count("error[") == 1
     assert "E-TYPE-" in err
+
+
+def test_the_dialogue_remembers_forms_and_values(monkeypatch, capsys) -> None:
+    lines = ["(floor 7 2)", "(+ * 10)", "(list * ** *** / // + ++)", "-", "(car 5)", "(car *)"]
+    out, err = told(monkeypatch, capsys, *lines)
+    assert out[:4] == ["3", "1", "13", "(13 3 nil (13) (3 1) (+ * 10) (floor 7 2))"]
+    assert out[4:6] == ["-", ""]
+    assert err.count("error[") == 2
+
+
+def test_each_form_of_a_line_is_answered(monkeypatch, capsys) -> None:
+    out, err = told(monkeypatch, capsys, '1 (princ "a") (values) (car 5) 6', "*")
+    assert out == ["1", "a", '"a"', "nil", ""]
+    assert err.count("error[") == 1
+
+
+def test_what_a_dialogue_remembers_is_not_there_in_files(sx) -> None:
+    found = sx("eval", "-e", "(reduce * (list 1 2))")
+    assert found.code == 1
+    assert "error[E-NAME-001]" in found.err
+    assert "#'*" in found.err

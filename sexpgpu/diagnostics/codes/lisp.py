@@ -382,3 +382,16 @@ E_MOD_005 = code(
     explain="An alias, or an imported name, is already taken by something else in this module.",
     fix="choose another alias, or refer to the name as alias:name",
 )
+E_MOD_006 = code(
+    "E-MOD-006",
+    title="a path that no module may have",
+    explain=(
+        "A module is a standard module, or a file named `….sx` (or `….lisp`) in the project, by a "
+        "path relative to the requiring file. The project is the nearest folder above the run file "
+        "that is under version control; where none is, the folder above the run file's own. So an "
+        "experiment means the same on every machine, and no other file can be read."
+    ),
+    fix="copy the file into the project, and require it by a path that begins with ./ or ../",
+    bad='(require "/etc/passwd" :as lib)\n',
+    good='(require "sexpgpu/nn" :as nn)\n',
+)

@@ -20,7 +20,7 @@ E_READ_002 = code(
     "E-READ-002",
     title="unmatched closing parenthesis",
     explain="A `)` closes nothing: every list before it was already closed.",
-    fix="remove it, or look for a list above that was closed too early",
+    fix="remove it; or, if the form above should go on to here, what ends that too early",
     bad="(defun double (x)\n  (* 2 x)))\n",
     good="(defun double (x)\n  (* 2 x))\n",
 )
@@ -63,7 +63,8 @@ E_READ_006 = code(
     title="malformed token",
     explain=(
         "The text between two separators is neither a number nor a symbol: several colons, a "
-        "number that has no value (`1/0`, `1e999`), or digits that the given base does not have."
+        "number that has no value (`1/0`, `1e999`, `1e-999`), or digits that the given base has "
+        "not."
     ),
     fix="write it as a number or a symbol",
     bad="(defvar *x* 1/0)\n",

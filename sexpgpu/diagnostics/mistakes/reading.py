@@ -94,11 +94,9 @@ def hash_comment(found: Diagnostic, span: Span) -> Mend | None:
 
 
 def extra_parenthesis(found: Diagnostic, span: Span) -> Mend | None:
-    return Mend(
-        "remove it, or look for a list above that was closed too early",
-        replaced(span, ""),
-        safe=True,
-    )
+    it = "it" if len(span.text) == 1 else "them"
+    told = f"remove {it}; or, if the form above should go on to here, what ends that too early"
+    return Mend(told, replaced(span, ""), safe=True)
 
 
 def comma(found: Diagnostic, span: Span) -> Mend | None:

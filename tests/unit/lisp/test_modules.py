@@ -333,3 +333,63 @@ def test_require_stands_at_top_level_only(run: Run) -> None:
         {**files, "main.sx": '(progn (require "./lib.sx" :as l))\n(defvar *r* (l:layer 1))'}
     )
     assert (found, result) == ([], "(:layer 1)")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd",
+        "/etc/absent.sx",
+        "../../outside.sx",
+        "../../../../../../../etc/passwd",
+        "./lib/../../../outside.sx",
+        "./notes.txt",
+        "./secret.sx",
+        "./folder/lib.sx",
+    ],
+)
+def test_no_file_but_a_lisp_source_of_the_project_is_read(
+    run: Run, tmp_path: Path, path: str
+) -> None:
+    (tmp_path / "here").mkdir()
+    for name in ("outside.sx", "notes.txt", "here/notes.txt"):
+        (tmp_path / name).write_text("(a line that is nobody's business")
+    (tmp_path / "here" / "secret.sx").symlink_to(tmp_path / "notes.txt")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "lib.sx").write_text("(car 'nobody-s-business)")
+    (tmp_path / "here" / "folder").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "here" / ".git").mkdir()
+    main = f'(require "{path}" :as lib)\n'
+    session = Session()
+    found = session.load_all(Source("main.sx", main, str(tmp_path / "here" / "main.sx")))
+    assert places(found.diagnostics) == ["E-MOD-006 main.sx:1:10"]
+
+
+def test_the_project_reaches_to_where_it_is_under_version_control(run: Run, tmp_path: Path) -> None:
+    library = {"lib/a.sx": "(defun f () :a)", "lib/b.lisp": "(defun f () :b)"}
+    main = (
+        '(require "../../lib/a.sx" :as a)\n(require "../../lib/b.lisp" :as b)\n'
+        "(defvar *r* (list (a:f) (b:f)))"
+    )
+    files = {**library, "one/two/main.sx": main}
+
+    def found() -> tuple[list[str], str]:
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        session = Session()
+        path = str(tmp_path / "one" / "two" / "main.sx")
+        loaded = session.load_all(Source("main.sx", main, path))
+        value = loaded.module.symbols["*r*"].value
+        session.close()
+        return places(loaded.diagnostics), prin1_text(value) if loaded.diagnostics == [] else ""
+
+    assert found() == (["E-MOD-006 main.sx:1:10", "E-MOD-006 main.sx:2:10"], "")
+    (tmp_path / ".git").write_text("gitdir: elsewhere")
+    assert found() == ([], "(:a :b)")
+
+
+def test_an_absolute_path_into_the_project_is_told_as_a_relative_one(run: Run, tmp_path: Path):
+    main = f'(require "{tmp_path}/lib.sx" :as l)'
+    found, _ = run({"lib.sx": LIBRARY, "main.sx": main})
+    assert [(d.code.id, d.fix) for d in found] == [("E-MOD-006", 'write "./lib.sx"')]
