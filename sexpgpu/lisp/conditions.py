@@ -192,6 +192,12 @@ def _shown(value: Any) -> str:
     return brief(value)
 
 
+def _of(slots: dict[str, Any], text: str) -> str:
+    """The text with the function in front that got the value, where it is known."""
+    operator = slots.get("operator")
+    return f"{operator}: {text}" if type(operator) is str and operator else text
+
+
 def _report_type_error(condition: Condition) -> str:
     slots = condition.slots
     if "sequence" in slots and type(slots.get("expected")) is str:
@@ -207,7 +213,8 @@ def _report_type_error(condition: Condition) -> str:
             if isinstance(sequence, Cons)
             else 0
         )
-        return f"index {_shown(slots['datum'])} is out of range for a sequence of length {length}"
+        index = _shown(slots["datum"])
+        return _of(slots, f"index {index} is out of range for a sequence of length {length}")
     expected = slots.get("expected")
     if type(expected) is not str:
         wanted = slot(condition, "expected-type")
@@ -215,7 +222,7 @@ def _report_type_error(condition: Condition) -> str:
     else:
         expected = f"type {expected}"
     datum = slots.get("datum")
-    return f"{_shown(datum) if datum is not None else 'a value'} is not of {expected}"
+    return _of(slots, f"{_shown(datum) if datum is not None else 'a value'} is not of {expected}")
 
 
 def _report_cell(what: str) -> Callable[[Condition], str]:

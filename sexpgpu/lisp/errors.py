@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sexpgpu.lisp.blame import blame
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import Condition, String, Symbol
 
@@ -70,21 +71,32 @@ def make_error(type: Any, site: Site | None = None, **slots: Any) -> LispError:
     return signal_error(LispError(Condition(type, slots), site))
 
 
-def type_error(datum: Any, expected: Any, message: str | None = None) -> LispError:
-    """`datum` is not of the expected type. `message` replaces the standard report."""
-    if isinstance(expected, str):
-        return make_error("type-error", datum=datum, expected=expected, message=message)
-    return make_error("type-error", datum=datum, expected_form=expected, message=message)
+def type_error(
+    datum: Any, expected: Any, message: str | None = None, operator: str = ""
+) -> LispError:
+    """`datum` is not of the expected type. `message` replaces the standard report. `operator` is
+    the function that got it, where that is no builtin's own frame."""
+    call = ""
+    if not operator:
+        operator, call = blame(datum)
+    if operator and message is not None:
+        message = f"{operator}: {message}"
+    slots: dict[str, Any] = {"datum": datum, "operator": operator, "call": call}
+    slots["expected" if isinstance(expected, str) else "expected_form"] = expected
+    return make_error("type-error", message=message, **slots)
 
 
 def index_error(sequence: Any, index: Any) -> LispError:
     """`index` is not a valid index of the sequence (a type-error)."""
+    operator, call = blame(index)
     return make_error(
         "type-error",
         datum=index,
         expected="a valid index",
         sequence=sequence,
         message=None,
+        operator=operator,
+        call=call,
     )
 
 

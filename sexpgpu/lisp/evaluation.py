@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sexpgpu.lisp.analyze import SPECIAL, check_finite, run_node
+from sexpgpu.lisp.builtins.designators import walked
 from sexpgpu.lisp.calls import as_function, call_values, check_count, values_of
 from sexpgpu.lisp.errors import (
     program_error,
@@ -48,7 +49,7 @@ def spread(values: list[Any]) -> None:
         at = at.cdr
         count += 1
         if count & 1023 == 0:
-            STATE.charge(1024)
+            walked(at, count)
     if at is not NIL:
         raise type_error(last, "list")
 

@@ -36,7 +36,15 @@ from sexpgpu.lisp.nodes import (
     Run,
     single,
 )
-from sexpgpu.lisp.scope import Frame, Level, LocalFunction, Scope, Var
+from sexpgpu.lisp.scope import (
+    Frame,
+    Level,
+    LocalFunction,
+    Scope,
+    Var,
+    environment_scope,
+    null_scope,
+)
 from sexpgpu.lisp.values import CL, NIL, Cons, Function, SrcCons, Symbol, T, lisp_list
 
 
@@ -196,12 +204,14 @@ def _macro_of(symbol: Symbol, analyzer: Analyzer) -> Function:
     def expand(form: Any, environment: Any = NIL) -> Any:
         if not isinstance(form, Cons):
             raise malformed(f"{symbol.name}: not a call of the macro")
+        if not isinstance(form.cdr, Cons):  # nothing to expand: an error, or a matter of a constant
+            analyzer(form, null_scope(), ())
         expander = _EXPANDERS.get(symbol.name)
         if expander is not None:
             try:
                 return expander(form)
-            except AttributeError:  # a malformed call: its analysis says what is wrong
-                pass
+            except AttributeError:  # a malformed call
+                analyzer(form, environment_scope(environment), ())
         if type(form) is SrcCons:
             return SrcCons(operator, form.cdr, form.place)
         return Cons(operator, form.cdr)

@@ -18,10 +18,10 @@ from sexpgpu.lisp.analyze import (
     site_here,
     special,
 )
+from sexpgpu.lisp.builtins.designators import list_items
 from sexpgpu.lisp.callnodes import evaluate_arguments
 from sexpgpu.lisp.control_forms import block_body
 from sexpgpu.lisp.declarations import split_body
-from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.nodes import (
     Constant,
     Custom,
@@ -316,14 +316,8 @@ def _build(elements: list[tuple[Node, bool]], tail: Node, head: Symbol | None) -
                     elif last:
                         result = value  # the last part is shared, and may be an atom
                     else:
-                        items: list[Any] = []
-                        at = value
-                        while isinstance(at, Cons):
-                            items.append(at.car)
-                            at = at.cdr
-                        if at is not NIL:
-                            STATE.site = site
-                            raise type_error(value, "list")
+                        STATE.site = site
+                        items = list_items(value)
                         STATE.charge(len(items) >> 3)
                         for item in reversed(items):
                             result = Cons(item, result)

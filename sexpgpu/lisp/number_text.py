@@ -37,10 +37,15 @@ def digits_of(value: int, base: int = 10) -> str:
     bits = value.bit_length()
     if bits > 2000:
         words = bits // 64
-        STATE.charge(words + words * words // 64)
         STATE.charge_memory(bits // 3)
-        return _long_digits(value, base)
-    if base == 10:
+        if base == 10:
+            STATE.charge(words * 4)
+            return _long_decimal(value)
+        if base not in (2, 8, 16):
+            STATE.charge(words * words // 64)
+            return _long_digits(value, base)
+        STATE.charge(words)
+    elif base == 10:
         return str(value)
     if base == 2:
         return format(value, "b")
@@ -57,10 +62,33 @@ def digits_of(value: int, base: int = 10) -> str:
     return "".join(reversed(letters))
 
 
+def _long_decimal(value: int) -> str:
+    """Decimal digits by way of `decimal`, whose products of long numbers are fast (Python's own
+    conversion is quadratic, and refuses long integers): by halves, each a sum hi * 2^n + lo."""
+    import decimal
+
+    with decimal.localcontext() as context:
+        context.prec = decimal.MAX_PREC
+        context.Emax, context.Emin = decimal.MAX_EMAX, decimal.MIN_EMIN
+        width = 1024
+        powers = [decimal.Decimal(1 << width)]
+        while width * 2 < value.bit_length():
+            powers.append(powers[-1] * powers[-1])
+            width *= 2
+
+        def convert(number: int, level: int) -> decimal.Decimal:
+            if level < 0:
+                return decimal.Decimal(number)
+            half = 1024 << level
+            high = number >> half
+            low = convert(number & ((1 << half) - 1), level - 1)
+            return convert(high, level - 1) * powers[level] + low if high else low
+
+        return str(convert(value, len(powers) - 1))
+
+
 def _long_digits(value: int, base: int) -> str:
-    """Digits by halving: Python's own conversion is quadratic and refuses long integers."""
-    if base in (2, 8, 16):
-        return format(value, {2: "b", 8: "o", 16: "X"}[base])
+    """Digits by halving: less work than digit by digit."""
     powers: list[tuple[int, int]] = []  # (base ** digits, digits), doubling
     power, width = base**64, 64
     while power <= value:

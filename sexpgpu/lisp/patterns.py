@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from sexpgpu.lisp.analyze import analyze
-from sexpgpu.lisp.errors import program_error, type_error
+from sexpgpu.lisp.builtins.designators import list_items
+from sexpgpu.lisp.errors import program_error
 from sexpgpu.lisp.lambda_lists import LambdaList, parse
 from sexpgpu.lisp.lambdas import bind_keys
 from sexpgpu.lisp.nodes import (
@@ -154,14 +155,7 @@ class Pattern:
         allow, who = self.parsed.allow, self.who
 
         def bind(env: Any, value: Any) -> None:
-            items: list[Any] = []
-            at = value
-            while isinstance(at, Cons):
-                items.append(at.car)
-                at = at.cdr
-            if at is not NIL:
-                raise type_error(value, "list")
-            bind_keys(env, table, items, allow, who, STATE.site)
+            bind_keys(env, table, list_items(value), allow, who, STATE.site)
             for index, put in nested:
                 put(env, env[index])
 

@@ -480,23 +480,11 @@ def _remf(whole: Any, scope: Scope, tails: Tails) -> Node:
 
 
 def _remove_property(plist: Any, indicator: Any) -> Any:
-    from sexpgpu.lisp.builtins.equality import eql
-    from sexpgpu.lisp.errors import type_error
+    from sexpgpu.lisp.builtins.lists import remove_property
     from sexpgpu.lisp.values import MV
 
-    before: Any = None
-    at = plist
-    while isinstance(at, Cons):
-        if not isinstance(at.cdr, Cons):
-            raise type_error(plist, "a property list")
-        if eql(at.car, indicator):
-            if before is None:
-                return MV((at.cdr.cdr, T))
-            before.cdr = at.cdr.cdr
-            return MV((plist, T))
-        before = at.cdr
-        at = at.cdr.cdr
-    return MV((plist, NIL))
+    rest, found = remove_property(plist, indicator)
+    return MV((rest, T if found else NIL))
 
 
 _REMOVE_PROPERTY = Function("remf", _remove_property, 2, 2)

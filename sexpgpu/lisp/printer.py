@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from sexpgpu.lisp.errors import type_error
+from sexpgpu.lisp.errors import make_error, type_error
 from sexpgpu.lisp.number_text import (
     DIGITS,
     PRINT_BASE,
@@ -19,7 +19,7 @@ from sexpgpu.lisp.number_text import (
     printer_variable,
     ratio_text,
 )
-from sexpgpu.lisp.sharing import Labels
+from sexpgpu.lisp.sharing import Labels, is_circular
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import (
     CL,
@@ -71,6 +71,9 @@ _PREFIXES = {
 # Fuel for one object printed: printing is slower than evaluation steps, and a circular list
 # must end in seconds.
 _FUEL_PER_OBJECT = 8
+# After so many objects a value may be circular: then it is looked at.
+_SUSPECT = 1 << 14
+_CIRCULAR = "a circular object has no end to print while *print-circle* is nil"
 
 CHARACTER_NAMES = {
     0: "Nul",
@@ -155,7 +158,8 @@ class _Rest:
 
 
 def text_of(value: Any, escape: bool) -> str:
-    """The text of a value, with or without escapes."""
+    """The text of a value, with or without escapes. A circular one is an error, unless it is
+    labelled (*print-circle*) or cut (*print-length*, *print-level*)."""
     kind: Any = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind is int:
         return integer_text(value)
@@ -165,7 +169,9 @@ def text_of(value: Any, escape: bool) -> str:
     if PRINT_CIRCLE.value is not NIL:
         style.labels = Labels(value)
     out: list[str] = []
+    endless = style.labels is None and (style.length is None or style.level is None)
     work: list[Any] = [_At(value, 0)]
+    count = 0
     while work:
         item = work.pop()
         kind = type(item)  # pyright: ignore[reportUnknownVariableType]
@@ -173,6 +179,9 @@ def text_of(value: Any, escape: bool) -> str:
             out.append(item)
             continue
         STATE.charge(_FUEL_PER_OBJECT)
+        count += 1
+        if count & (count - 1) == 0 and count >= _SUSPECT and endless and is_circular(value):
+            raise make_error("simple-error", message=_CIRCULAR, fix="bind *print-circle* to t")
         if kind is _Rest:
             _print_rest(item, style, out, work)
             continue
@@ -299,9 +308,7 @@ def object_parts(value: Any, escape: bool) -> str | tuple[str, list[tuple[str, A
         name = symbol_text(value.type.name, True, PRINT_CASE.value)
         return f"#S({name}", list(zip(value.type.slots, value.items, strict=True))
     if isinstance(value, Condition):
-        from sexpgpu.lisp.conditions import TYPES, report, type_symbol
-
-        return f"#<{type_symbol(TYPES[value.type]).name}>" if escape else report(value)
+        return _condition_text(value, escape)
     from sexpgpu.lisp.signalling import Restart
 
     if isinstance(value, Restart):
@@ -309,6 +316,23 @@ def object_parts(value: Any, escape: bool) -> str | tuple[str, list[tuple[str, A
     if isinstance(value, Module):
         return f"#<module {value.name}>"
     return str(value)
+
+
+def _condition_text(condition: Condition, escape: bool) -> str:
+    """A condition's report, or with escapes its type and the beginning of its report; only the
+    type where the report is the program's to make."""
+    from sexpgpu.lisp.conditions import TYPES, report, type_symbol
+
+    if not escape:
+        return report(condition)
+    kind = TYPES[condition.type]
+    name = type_symbol(kind).name
+    if any(at.report is not None for at in kind.linear):
+        return f"#<{name}>"
+    from sexpgpu.lisp.reports import safe_report
+    from sexpgpu.reader.printer import brief
+
+    return f"#<{name} {brief(String(safe_report(condition)))}>"
 
 
 def symbol_text(

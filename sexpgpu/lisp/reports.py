@@ -93,6 +93,8 @@ def error_diagnostic(error: LispError, module: Module | None) -> Diagnostic:
             headline = f"expanding {error.uses[-1][0]}: {headline}"
             code = codes.E_MACRO_001
     fix, more = _fix(code, condition, module, error.site)
+    if type(given := condition.slots.get("call")) is str and given:
+        more = [Note(f"it was given as {given}"), *more]
     notes = [*more, *notes]
     return Diagnostic(code, headline, labels, notes[:MAX_NOTES], fix)
 
@@ -301,6 +303,8 @@ def _variable_fix(name: Symbol, module: Module | None, scope: Any) -> tuple[str 
         return fix, [Note(f"Common Lisp's {name.name} is not here: {why}")]
     known: list[str] = [] if scope is None else scope.variable_names()
     known += _visible(module, lambda s: s.value is not UNBOUND or s.symbol_macro is not UNBOUND)
+    if name.name.lower() in known:
+        return _lower_case(name.name), []
     near = VARIABLES.get(name.name) or nearest(name.name, known)
     if near:
         return f"write {near}", []
@@ -308,6 +312,11 @@ def _variable_fix(name: Symbol, module: Module | None, scope: Any) -> tuple[str 
         return None, []
     shown = name.name if len(name.name) <= 40 else f"{name.name[:39]}…"
     return f"correct the name, or define it: (defvar {shown} …)", []
+
+
+def _lower_case(name: str) -> str:
+    """What to write for a name of capitals, which `intern` or bars made."""
+    return f"write {name.lower()}: the reader makes names lower case, intern and |…| keep the case"
 
 
 def _prefix(name: Symbol, module: Module | None) -> str:
@@ -362,6 +371,8 @@ def function_fix(name: Symbol, module: Module | None, scope: Any, call: Span | N
     later = defined_later(name, call)
     if later is not None:
         return f"it is defined further down, in line {later}: move the definition up"
+    if name.name.lower() in known:
+        return _lower_case(name.name)
     near = nearest(name.name, known)
     return f"write {near}" if near else "correct the name, or define the function"
 

@@ -54,3 +54,24 @@ def shared(value: Any) -> set[int]:
         elif isinstance(at, Vector | Structure):
             work.extend(at.items)
     return twice
+
+
+def is_circular(value: Any) -> bool:
+    """Whether a list, vector or structure is a part of itself. Each object is charged, once."""
+    around: set[int] = set()  # the objects that the one at hand is inside of
+    done: set[int] = set()
+    work: list[tuple[Any, bool]] = [(value, False)]
+    while work:
+        at, is_left = work.pop()
+        if is_left:
+            around.discard(id(at))
+            done.add(id(at))
+        elif isinstance(at, Cons | Vector | Structure) and id(at) not in done:
+            if id(at) in around:
+                return True
+            STATE.charge(1)
+            around.add(id(at))
+            work.append((at, True))
+            parts = (at.cdr, at.car) if isinstance(at, Cons) else at.items
+            work.extend((part, False) for part in parts)
+    return False

@@ -12,6 +12,7 @@ from sexpgpu.lisp.analyze import (
     native,
     parts,
 )
+from sexpgpu.lisp.builtins.designators import list_items
 from sexpgpu.lisp.calls import call_values
 from sexpgpu.lisp.definitions import definable
 from sexpgpu.lisp.errors import simple_error, type_error
@@ -514,7 +515,7 @@ def _predicate(made: Definition, kind: StructureType, layout: list[Any]) -> Call
 def _copier(made: Definition, kind: StructureType) -> Callable[[Any], Any]:
     def copy(value: Any) -> Any:
         if made.type == "list":
-            return lisp_list(items_of(value))
+            return lisp_list(list_items(value))
         if made.type == "vector":
             if not isinstance(value, Vector):
                 raise type_error(value, "vector")

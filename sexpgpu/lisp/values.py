@@ -179,9 +179,9 @@ class Cons:
             at = at.cdr
             count += 1
             if count & 1023 == 0:
-                from sexpgpu.lisp.state import charge
+                from sexpgpu.lisp.builtins.designators import walked
 
-                charge(1024)  # a circular list must end
+                walked(at, count)  # a circular list must end
 
 
 class SrcCons(Cons):

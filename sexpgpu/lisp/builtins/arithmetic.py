@@ -34,8 +34,8 @@ def foreign_or_error(name: str, arguments: tuple[Any, ...], expected: str = "num
                 return result
     for argument in arguments:
         if not is_number(argument):
-            raise type_error(argument, expected)
-    raise type_error(arguments[0], expected)
+            raise type_error(argument, expected, operator=name)
+    raise type_error(arguments[0], expected, operator=name)
 
 
 def to_float(value: Any) -> float:
@@ -93,6 +93,20 @@ def charge_product(a_bits: int, b_bits: int) -> None:
     STATE.charge(int(large * small**0.585) >> 4)
 
 
+def charge_quotient(a: int, b: int) -> None:
+    """Charge a division, or a greatest common divisor, of integers before it is computed: their
+    sizes multiplied, since Python divides as one does by hand."""
+    if -_BIG < a < _BIG or -_BIG < b < _BIG:
+        return
+    STATE.charge((a.bit_length() // 30) * (b.bit_length() // 30) >> 6)
+
+
+def charge_ratio(value: Any) -> None:
+    """Charge an operation with a ratio of long integers: it looks for common divisors."""
+    if isinstance(value, Fraction):
+        charge_quotient(value.numerator, value.denominator)
+
+
 def _slow(name: str, operate: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     if not (is_number(a) and is_number(b)):
         return foreign_or_error(name, (a, b))
@@ -101,6 +115,8 @@ def _slow(name: str, operate: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
             return finite(operate(a, b), name, (a, b))
         except OverflowError:
             raise overflow(name, (a, b)) from None
+    charge_ratio(a)
+    charge_ratio(b)
     result = operate(a, b)
     if isinstance(result, Fraction):
         if result.denominator != 1:
@@ -169,8 +185,11 @@ def div2(a: Any, b: Any) -> Any:
     if isinstance(a, float) or isinstance(b, float):
         return _slow("/", _ratio, a, b)
     if isinstance(a, int) and isinstance(b, int):
+        charge_quotient(a, b)
         quotient, remainder = divmod(a, b)
         return quotient if remainder == 0 else Fraction(a, b)
+    charge_ratio(a)
+    charge_ratio(b)
     return whole(Fraction(a) / b)
 
 
@@ -315,11 +334,20 @@ def _integers(numbers: tuple[Any, ...]) -> None:
 def gcd(*integers: Any) -> Any:
     """The greatest common divisor of the integers."""
     _integers(integers)
-    return math.gcd(*integers)
+    result = 0
+    for integer in integers:
+        charge_quotient(result, integer)
+        result = math.gcd(result, integer)
+    return result
 
 
 @builtin("lcm", "(&rest integers)")
 def lcm(*integers: Any) -> Any:
     """The least common multiple of the integers."""
     _integers(integers)
-    return charged(math.lcm(*integers))
+    result = 1
+    for integer in integers:
+        charge_quotient(result, integer)
+        charge_product(result.bit_length(), integer.bit_length())
+        result = math.lcm(result, integer)
+    return result

@@ -193,7 +193,7 @@ def copy_list_of(value: Any) -> Any:
         at = at.cdr
         count += 1
         if count & 1023 == 0:
-            STATE.charge(1024)
+            walked(at, count)
             STATE.charge_memory(1024 * CONS)
     return head
 
@@ -261,7 +261,7 @@ def nthcdr(n: Any, list: Any) -> Any:
         at = cdr_of(at)
         count -= 1
         if count & 1023 == 1023:
-            STATE.charge(512)
+            STATE.charge(1024)
     return at
 
 
@@ -273,7 +273,7 @@ def _conses_of(value: Any) -> tuple[list[Cons], Any]:
         conses.append(at)
         at = at.cdr
         if len(conses) & 1023 == 0:
-            walked(len(conses))
+            walked(at, len(conses))
     if not conses and at is not NIL:
         raise type_error(value, "list")
     return conses, at
@@ -376,7 +376,7 @@ def ldiff(list: Any, tail: Any) -> Any:
         items.append(at.car)
         at = at.cdr
         if len(items) & 1023 == 0:
-            walked(len(items))
+            walked(at, len(items))
     return new_list(items, NIL if eql(at, tail) else at)
 
 
@@ -393,7 +393,7 @@ def tailp(tail: Any, list: Any) -> Any:
         at = at.cdr
         count += 1
         if count & 1023 == 0:
-            STATE.charge(1024)
+            walked(at, count)
     return truth(eql(at, tail))
 
 

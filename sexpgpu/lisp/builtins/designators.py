@@ -186,12 +186,25 @@ def integer_argument(value: Any) -> int:
 _WALK_CHARGE = 1024
 
 
-def walked(count: int) -> None:
-    """Charge 1024 more elements of a list that is being gathered: little for an ordinary list,
-    in full for one so long that it may be circular."""
+def walked(at: Any, count: int) -> None:
+    """Charge 1024 more elements of a list that is walked to its end, of which `count` have come
+    and `at` is next: little for an ordinary list, in full for a long one. A circular list is a
+    type-error, soon."""
     STATE.charge(_WALK_CHARGE if count > 1 << 16 else _WALK_CHARGE >> 3)
+    if count & (count - 1) == 0 and count > 1 << 12 and _is_circular(at):
+        raise type_error(at, "list", "the list is circular")
     if count > STATE.limits.objects:
         raise limit("objects", STATE.limits.objects)
+
+
+def _is_circular(at: Any) -> bool:
+    """Whether going along a list comes back to where it was (Floyd's two runners)."""
+    slow = at
+    while isinstance(at, Cons) and isinstance(at.cdr, Cons):
+        at, slow = at.cdr.cdr, slow.cdr
+        if at is slow:
+            return isinstance(at, Cons)
+    return False
 
 
 def list_items(value: Any) -> list[Any]:
@@ -202,7 +215,7 @@ def list_items(value: Any) -> list[Any]:
         items.append(at.car)
         at = at.cdr
         if len(items) & (_WALK_CHARGE - 1) == 0:
-            walked(len(items))
+            walked(at, len(items))
     if at is not NIL:
         raise type_error(at, "list")
     return items
@@ -216,7 +229,7 @@ def list_conses(value: Any) -> list[Cons]:
         conses.append(at)
         at = at.cdr
         if len(conses) & (_WALK_CHARGE - 1) == 0:
-            walked(len(conses))
+            walked(at, len(conses))
     if at is not NIL:
         raise type_error(at, "list")
     return conses
@@ -277,7 +290,7 @@ def sequence_length(value: Any, name: str = "length") -> int:
                 for _ in range(_WALK_CHARGE):
                     at = at.cdr
                     count += 1
-                STATE.charge(_WALK_CHARGE)
+                walked(at, count)
         except AttributeError:  # no cons has come: cheaper than to ask each
             pass
         if at is not NIL:

@@ -16,6 +16,7 @@ from sexpgpu.lisp.builtins.designators import (
     predicate,
     truth,
     two_argument_test,
+    walked,
 )
 from sexpgpu.lisp.builtins.equality import eql, eql_key, equal, equal_key
 from sexpgpu.lisp.calls import as_function, check_count
@@ -35,8 +36,8 @@ def _member(list: Any, test: Test) -> Any:
             return at
         at = at.cdr
         count += 1
-        if count & 255 == 0:
-            STATE.charge(256)
+        if count & 1023 == 0:
+            walked(at, count)
     if at is not NIL:
         raise type_error(at, "list")
     return NIL
@@ -75,8 +76,8 @@ def _assoc(alist: Any, test: Test, by_cdr: bool = False) -> Any:
             raise type_error(entry, "list")
         at = at.cdr
         count += 1
-        if count & 255 == 0:
-            STATE.charge(256)
+        if count & 1023 == 0:
+            walked(at, count)
     if at is not NIL:
         raise type_error(at, "list")
     return NIL
@@ -149,8 +150,8 @@ def _plist_cell(plist: Any, indicator: Any) -> Cons | None:
             return rest
         at = rest.cdr
         steps += 1
-        if steps & 255 == 0:
-            STATE.charge(256)
+        if steps & 1023 == 0:
+            walked(at, steps)
     if at is not NIL:
         raise type_error(at, "list")
     return None
@@ -176,6 +177,7 @@ def remove_property(plist: Any, indicator: Any) -> tuple[Any, bool]:
     """The property list without the first property of that name, and whether there was one."""
     previous: Cons | None = None
     at = plist
+    steps = 0
     while isinstance(at, Cons):
         rest = at.cdr
         if not isinstance(rest, Cons):
@@ -187,6 +189,9 @@ def remove_property(plist: Any, indicator: Any) -> tuple[Any, bool]:
             return plist, True
         previous = rest
         at = rest.cdr
+        steps += 1
+        if steps & 1023 == 0:
+            walked(at, steps)
     return plist, False
 
 
@@ -195,12 +200,16 @@ def get_properties(plist: Any, indicators: Any) -> Any:
     """The first indicator of PLIST among INDICATORS, its value, and the rest of PLIST there."""
     wanted = list_items(indicators)
     at = plist
+    steps = 0
     while isinstance(at, Cons):
         if not isinstance(at.cdr, Cons):
             raise type_error(plist, "plist")
         if any(eql(at.car, indicator) for indicator in wanted):
             return MV((at.car, at.cdr.car, at))
         at = at.cdr.cdr
+        steps += 1
+        if steps & 1023 == 0:
+            walked(at, steps)
     if at is not NIL:
         raise type_error(plist, "plist")
     return MV((NIL, NIL, NIL))

@@ -36,6 +36,14 @@ READ_BASE.special = True
 _BLANKS = " \t\n\r\f"
 
 
+def _base() -> int:
+    """The value of *read-base*."""
+    base = READ_BASE.value
+    if type(base) is int and 2 <= base <= 36:
+        return base
+    raise type_error(base, "(integer 2 36)")
+
+
 def _fresh(value: Any) -> Any:
     """A copy of what was read that the program may change: it is no part of its text."""
     if isinstance(value, SrcCons):
@@ -68,7 +76,7 @@ def _read(text: str, start: int, preserve: bool) -> tuple[Any, int]:
         features,
         start=start,
         nesting=STATE.limits.nesting,
-        base=READ_BASE.value,
+        base=_base(),
     )
     STATE.charge((len(text) - start) // 8)
     try:

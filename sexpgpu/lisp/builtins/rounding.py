@@ -12,6 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from sexpgpu.lisp.builtins.arithmetic import (
+    charge_quotient,
+    charge_ratio,
     div2,
     finite,
     foreign_or_error,
@@ -45,6 +47,7 @@ def _divided(name: str, rounder: Rounder, number: Any, divisor: Any) -> tuple[in
     if divisor == 0:
         raise division_by_zero(name, (number, divisor))
     if isinstance(number, int) and isinstance(divisor, int):
+        charge_quotient(number, divisor)
         if rounder is math.floor:
             return divmod(number, divisor)
         if divisor == 1:
@@ -56,6 +59,8 @@ def _divided(name: str, rounder: Rounder, number: Any, divisor: Any) -> tuple[in
             quotient = _integral(number, rounder, name)
             return quotient, to_float(number) - quotient
         return _float_divided(name, rounder, number, divisor)
+    charge_ratio(number)
+    charge_ratio(divisor)
     quotient = rounder(Fraction(number) / divisor)
     return quotient, whole(number - Fraction(quotient) * divisor)
 
@@ -128,6 +133,7 @@ _declare("round", _round_even, "to the nearest integer, ties to the even one")
 def mod(number: Any, divisor: Any) -> Any:
     """The remainder of floor: it has the sign of DIVISOR."""
     if type(number) is int and type(divisor) is int and divisor:
+        charge_quotient(number, divisor)
         return number % divisor
     return _remainder("mod", math.floor, number, divisor)
 

@@ -20,6 +20,7 @@ from sexpgpu.lisp.builtins.designators import (
     store_items,
     text_of_items,
     true,
+    walked,
 )
 from sexpgpu.lisp.builtins.equality import text_of_string
 from sexpgpu.lisp.builtins.sequence_types import sequence_builder
@@ -58,15 +59,16 @@ def elt(sequence: Any, index: Any) -> Any:
 
 def _list_cell(sequence: Any, index: Any) -> Cons:
     """The cons of a list that holds the element at an index."""
-    left = index_argument(index)
-    if left > 1024:
-        STATE.charge(min(left, 1 << 24))
+    wanted = index_argument(index)
     at = sequence
+    count = 0
     while isinstance(at, Cons):
-        if left == 0:
+        if count == wanted:
             return at
-        left -= 1
         at = at.cdr
+        count += 1
+        if count & 1023 == 0:
+            walked(at, count)
     raise index_error(sequence, index)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sexpgpu.lisp.builtins.arithmetic import charge_product
 from sexpgpu.lisp.builtins.characters import digit_weight, lower, radix_argument, upper
 from sexpgpu.lisp.builtins.designators import (
     bounds,
@@ -19,9 +20,12 @@ from sexpgpu.lisp.builtins.designators import (
 from sexpgpu.lisp.builtins.equality import FAST_TESTS, fold_text
 from sexpgpu.lisp.builtins.sequences import set_character
 from sexpgpu.lisp.errors import literal_change, parse_error, type_error
+from sexpgpu.lisp.number_text import DIGITS
 from sexpgpu.lisp.registry import BUILTINS, builtin
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import MV, NIL, String, char
+from sexpgpu.reader.numbers import integer_of
+from sexpgpu.reader.printer import brief
 
 
 @builtin("stringp", "(value)")
@@ -254,6 +258,16 @@ _declare_trim("string-right-trim", left=False, right=True)
 _BLANKS = " \t\n\r\f\v\b"
 
 
+def _integer_of(digits: str, radix: int) -> int:
+    """The integer of digits, which may be those of any script; charged by its size."""
+    if len(digits) > 1000:
+        bits = len(digits) * radix.bit_length()
+        charge_product(bits >> 1, bits >> 1)
+    if digits.isascii():
+        return integer_of(digits, radix)
+    return integer_of("".join(DIGITS[digit_weight(letter, radix) or 0] for letter in digits), radix)
+
+
 @builtin("parse-integer", "(string &key start end radix junk-allowed)")
 def parse_integer(
     string: Any, start: Any = None, end: Any = None, radix: Any = 10, junk_allowed: Any = NIL
@@ -271,14 +285,10 @@ def parse_integer(
     if at < high and text[at] in "+-":
         at += 1
     first = at
-    value = 0
-    STATE.charge((high - at) * (high - at) // 1024 + 1)
-    while at < high:
-        weight = digit_weight(text[at], radix)
-        if weight is None:
-            break
-        value = value * radix + weight
+    while at < high and digit_weight(text[at], radix) is not None:
         at += 1
+    STATE.charge((high - first) >> 3)
+    value = _integer_of(text[first:at], radix) if at > first else 0
     if junk_allowed is not NIL:
         if at == first:
             return MV((NIL, at))
@@ -287,5 +297,6 @@ def parse_integer(
     while rest < high and text[rest] in _BLANKS:
         rest += 1
     if at == first or rest < high:
-        raise parse_error(f"parse-integer: {text[low:high]!r} is not an integer in base {radix}")
+        shown = brief(String(text[low:high]))
+        raise parse_error(f"parse-integer: {shown} is not an integer in base {radix}")
     return MV((-value if negative else value, rest))

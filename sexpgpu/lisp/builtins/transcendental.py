@@ -9,6 +9,7 @@ from typing import Any
 
 from sexpgpu.lisp.builtins.arithmetic import (
     charge_product,
+    charge_quotient,
     charged,
     finite,
     foreign_or_error,
@@ -135,6 +136,7 @@ def isqrt(natural: Any) -> Any:
     """The greatest integer whose square is not greater than NATURAL."""
     if not isinstance(natural, int) or natural < 0:
         raise type_error(natural, "unsigned-byte")
+    charge_quotient(natural, natural)
     return charged(math.isqrt(natural))
 
 

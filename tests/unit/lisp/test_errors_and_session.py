@@ -211,3 +211,61 @@ def test_the_fuel_limit_names_the_loop(loop: str) -> None:
     (diagnostic,) = found(text, Limits(fuel=50_000))
     assert place(diagnostic) == "E-LIMIT-001 3:3"
     assert any(note.span is not None and note.span.line == 4 for note in diagnostic.notes)
+
+
+@pytest.mark.parametrize(
+    "text, fix",
+    [
+        ('(defun make-point (x) x)\n(funcall (intern "MAKE-POINT") 1)', "write make-point:"),
+        ("(defvar *width* 1)\n(print |*WIDTH*|)", "write *width*:"),
+        ("(eval (list (intern (string-upcase 'car)) ''(1)))", "write car:"),
+    ],
+)
+def test_names_of_capitals_are_told_as_those_of_small_letters(text: str, fix: str) -> None:
+    (diagnostic,) = found(text)
+    assert diagnostic.code.id.startswith("E-NAME-00")
+    assert (diagnostic.fix or "").startswith(fix)
+
+
+@pytest.mark.parametrize(
+    "form, headline, given",
+    [
+        ("(car 5)", "car: 5 is not of type list", "LIST in (car LIST)"),
+        ("(mapcar #'second '(1))", "second: 1 is not of type list", None),
+        ("(cadr '(1 . 2))", "cadr: 2 is not of type list", None),
+        ('(+ 1 "2")', '+: "2" is not of type number', None),
+        ("(mapcar #'1+ '(a))", "1+: a is not of type number", None),
+        ("(< 1 'a)", "<: a is not of type real", None),
+        ("(< 1 2 'a)", "<: a is not of type real", None),
+        ("(nth 'x '(1 2))", "nth: x is not of type unsigned-byte", "N in (nth N list)"),
+        ("(nth 5 5)", "nth: 5 is not of type list", None),
+        ("(elt '(1 2) 7)", "elt: index 7 is out of range for a sequence of length 2", None),
+        ('(subseq "abc" \'a)', "subseq: a is not of type unsigned-byte", "START in"),
+        ("(position 1 '(1) :start 'b)", "position: b is not of type unsigned-byte", None),
+        ("(gethash 1 '(1))", "gethash: (1) is not of type hash-table", "TABLE in"),
+        ('(char-upcase "a")', 'char-upcase: "a" is not of type character', "CHAR in"),
+        ("(symbol-name 3)", "symbol-name: 3 is not of type symbol", "SYMBOL in"),
+        ("(reduce 7 '(1 2))", "reduce: 7 is not of type function", "FUNCTION in"),
+        ("(length 'a)", "length: a is not of type sequence", "SEQUENCE in (length SEQUENCE)"),
+        ("(funcall (lambda (x) (cdr x)) 1)", "cdr: 1 is not of type list", None),
+        ("(mapcar (lambda (x) (length x)) '(1))", "length: 1 is not of type sequence", None),
+    ],
+)
+def test_type_errors_name_the_function_and_the_parameter(
+    form: str, headline: str, given: str | None
+) -> None:
+    (diagnostic,) = found(form)
+    assert diagnostic.headline == headline
+    notes = [note.text for note in diagnostic.notes if note.text.startswith("it was given as ")]
+    if given is not None:
+        assert notes[0].startswith(f"it was given as {given}")
+
+
+def test_the_condition_of_a_type_error_says_the_same() -> None:
+    session = Session()
+    text = "(handler-case (car 5) (error (c) (list (princ-to-string c) (prin1-to-string c))))"
+    (value,) = session.evaluate(text, session.new_module("m"))
+    said, shown = value
+    assert said.text == "car: 5 is not of type list"
+    assert shown.text == '#<type-error "car: 5 is not of type list">'
+    session.close()
