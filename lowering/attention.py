@@ -37,14 +37,22 @@ class Choice(NamedTuple):
 
 
 def choose(
-    device: str, q: TensorType, k: TensorType, attrs: Attrs, capability: float | None = None
+    device: str,
+    q: TensorType,
+    k: TensorType,
+    attrs: Attrs,
+    capability: float | None = None,
+    cudnn: bool = True,
 ) -> Choice:
     """The way of a device (cpu, cuda) for queries [B,T,H,D] and keys [B,S,K,D].
 
-    `capability`: the compute capability of the GPU, None where it is not known."""
+    `capability`: the compute capability of the GPU, None where it is not known; `cudnn`: whether
+    it may be used."""
     batch, queries, heads, _ = q.shape
     scores = batch * heads * queries * k.shape[1]
-    obstacle = _no_flash(q, k, attrs, capability) if device == "cuda" else ""
+    obstacle = "" if cudnn else "cuDNN is not used"
+    if device == "cuda" and cudnn:
+        obstacle = _no_flash(q, k, attrs, capability)
     if device == "cuda" and not obstacle:
         return Choice("flash", f"{q.dtype}, and masks that cuDNN knows")
     most, short = WHOLE[device]

@@ -17,10 +17,9 @@ from typing import Any
 
 from sexpgpu.diagnostics.codes.system import E_DEV_001
 from sexpgpu.diagnostics.model import Diagnostic, SxError
-from sexpgpu.ir.types import TensorType
 from sexpgpu.lowering.backend import Tree
 from sexpgpu.lowering.memory import process_memory_peak
-from sexpgpu.lowering.xla.options import CpuTuning, Lowering
+from sexpgpu.lowering.xla.options import CpuTuning, Lowering, compiler_options
 
 _JAX_LOADED_BEFORE = "jax" in sys.modules
 
@@ -28,19 +27,10 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 from jaxlib.version import __version__ as jaxlib_version  # noqa: E402
 
-from sexpgpu.lowering.xla.dtypes import LAX  # noqa: E402
-from sexpgpu.lowering.xla.engine import XlaEngine  # noqa: E402
-from sexpgpu.lowering.xla.evaluate import Watch, opaque_true  # noqa: E402
+from sexpgpu.lowering.xla.evaluate import Watch  # noqa: E402
+from sexpgpu.lowering.xla.tracing import ZERO, trace  # noqa: E402
 
 CACHE_VARIABLE = "SEXPGPU_CACHE"  # a directory; empty: no compilation cache
-
-# Rounding to a 16-bit dtype is part of a graph's meaning.
-_OPTIONS: dict[str, Any] = {"xla_allow_excess_precision": False}
-# No kernel whose sums come in another order each time, no choice of kernels by stopwatch.
-_DETERMINISTIC: dict[str, Any] = {
-    "xla_gpu_deterministic_ops": True,
-    "xla_gpu_exclude_nondeterministic_ops": True,
-}
 
 
 def open_xla(device: str, *, deterministic: bool = True) -> XlaBackend:
@@ -133,7 +123,7 @@ class XlaBackend:
         capability = getattr(self.devices[0], "compute_capability", None)
         self.capability = None if capability is None else float(capability)
         self._sharding = jax.sharding.SingleDeviceSharding(self.devices[0])
-        self._zero = self.put(np.zeros((), np.int32))
+        self._zero = self.put(ZERO)
 
     def compile(
         self,
@@ -143,35 +133,23 @@ class XlaBackend:
         *,
         watch: Watch | None = None,
     ) -> XlaCompiled:
-        def traced(zero: jax.Array, *trees: Tree) -> Tree:
-            pred = None if self.tuning is None else opaque_true(zero)
-            lowering = Lowering(self.tuning, pred, self.name, self.capability, kept={})
-            return function(XlaEngine(lowering, watch=watch, names=self.names), *trees)
-
-        shapes = [jax.tree.map(self._abstract, tree, is_leaf=_is_type) for tree in examples]
+        lowering = Lowering(self.tuning, None, self.name, self.capability)
+        options = compiler_options(self.name, self.deterministic)
         clock = [time.perf_counter()]
         with jax.enable_x64(True), warnings.catch_warnings():
             # a donated array that no result has the shape of: nothing the user can mend
             warnings.filterwarnings("ignore", message="Some donated buffers were not usable")
-            jitted = jax.jit(traced, donate_argnums=tuple(i + 1 for i in donate))
-            trace = jitted.trace(self._abstract(self._zero), *shapes)
+            traced = trace(
+                function, examples, donate, lowering, self._sharding, watch=watch, names=self.names
+            )
             clock.append(time.perf_counter())
-            lowered = trace.lower()
+            lowered = traced.lower()
             clock.append(time.perf_counter())
-            compiled = lowered.compile(compiler_options=self._compiler_options())
+            compiled = lowered.compile(compiler_options=options)
             clock.append(time.perf_counter())
         parts = ("trace", "lower", "compile")
         seconds = {k: b - a for k, a, b in zip(parts, clock, clock[1:], strict=False)}
         return XlaCompiled(compiled, self._zero, seconds)
-
-    def _abstract(self, leaf: Any) -> jax.ShapeDtypeStruct:
-        dtype = LAX[leaf.dtype] if _is_type(leaf) else np.dtype(leaf.dtype)
-        return jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=self._sharding)
-
-    def _compiler_options(self) -> dict[str, Any]:
-        if self.name == "cuda" and self.deterministic:
-            return {**_OPTIONS, **_DETERMINISTIC}
-        return dict(_OPTIONS)
 
     def put(self, tree: Tree) -> Tree:
         with jax.enable_x64(True):
@@ -205,10 +183,6 @@ class XlaBackend:
         }
 
 
-def _is_type(leaf: Any) -> bool:
-    return isinstance(leaf, TensorType)
-
-
 class XlaCompiled:
     """One executable."""
 
@@ -233,18 +207,23 @@ class XlaCompiled:
         }
 
     def memory(self) -> dict[str, int] | None:
-        plan = self._compiled.memory_analysis()
-        if plan is None:
-            return None
-        parts = {
-            "argument": plan.argument_size_in_bytes,
-            "output": plan.output_size_in_bytes,
-            "alias": plan.alias_size_in_bytes,
-            "temp": plan.temp_size_in_bytes,
-        }
-        # the plan's own peak leaves the temporaries out where arguments are donated
-        total = parts["argument"] + parts["output"] - parts["alias"] + parts["temp"]
-        return {**parts, "total": total}
+        return planned_memory(self._compiled)
 
     def text(self) -> str:
         return self._compiled.as_text() or ""
+
+
+def planned_memory(compiled: jax.stages.Compiled) -> dict[str, int] | None:
+    """`Compiled.memory` of an executable of jax."""
+    plan = compiled.memory_analysis()
+    if plan is None:
+        return None
+    parts = {
+        "argument": plan.argument_size_in_bytes,
+        "output": plan.output_size_in_bytes,
+        "alias": plan.alias_size_in_bytes,
+        "temp": plan.temp_size_in_bytes,
+    }
+    # the plan's own peak leaves the temporaries out where arguments are donated
+    total = parts["argument"] + parts["output"] - parts["alias"] + parts["temp"]
+    return {**parts, "total": total}

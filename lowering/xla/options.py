@@ -43,6 +43,7 @@ class Lowering(NamedTuple):
     pred            on CPU a bool scalar that is true at run time and that no compiler knows to be
     device          cpu or cuda
     capability      the GPU's compute capability, such as 9.0; None where it is not known
+    cudnn           whether attention may be given to cuDNN (False in reports without it)
     attention_block positions of a block of attention, in place of the choice by size
     kept            what the attentions of this trace leave to their gradients, by their `lse`
     """
@@ -51,8 +52,24 @@ class Lowering(NamedTuple):
     pred: Any = None
     device: str = "cpu"
     capability: float | None = None
+    cudnn: bool = True
     attention_block: int = 0
     kept: dict[int, Any] | None = None
 
 
 PLAIN = Lowering()
+
+# Rounding to a 16-bit dtype is part of a graph's meaning.
+_OPTIONS: dict[str, Any] = {"xla_allow_excess_precision": False}
+# No kernel whose sums come in another order each time, no choice of kernels by stopwatch.
+_DETERMINISTIC: dict[str, Any] = {
+    "xla_gpu_deterministic_ops": True,
+    "xla_gpu_exclude_nondeterministic_ops": True,
+}
+
+
+def compiler_options(device: str, deterministic: bool = True) -> dict[str, Any]:
+    """What XLA is told for a device (cpu, cuda)."""
+    if device == "cuda" and deterministic:
+        return {**_OPTIONS, **_DETERMINISTIC}
+    return dict(_OPTIONS)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT = (".py", ".sx", ".md", ".typed", ".schema.json")
+KEPT = (".py", ".sx", ".md", ".typed", ".schema.json", ".txtpb")
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def _how(
 ) -> tuple[Choice, Plan]:
     """The way of this device, and the numbers of the computation."""
     queries, keys = (TensorType(x.shape, _IR[np.dtype(x.dtype)]) for x in (q, k))
-    choice = choose(lowering.device, queries, keys, attrs, lowering.capability)
+    choice = choose(lowering.device, queries, keys, attrs, lowering.capability, lowering.cudnn)
     if lowering.attention_block and choice.way != "flash":
         choice = Choice("chunked", "asked for", lowering.attention_block)
     wide = F32 if is_half(q) else np.dtype(q.dtype)

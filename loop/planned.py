@@ -1,0 +1,63 @@
+"""The types of what a training step takes, from the document alone: to lower and compile a step
+without data and without a state (`explain --lowering`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sexpgpu.ir.document import Document, Stage
+from sexpgpu.ir.types import SCALAR_F32, TensorType
+from sexpgpu.loop.feeds import reporting
+from sexpgpu.loop.scaling import is_scaled
+from sexpgpu.loop.statistics import wanted
+from sexpgpu.loop.step import Step, context_types
+
+_I32 = TensorType((), "i32")
+_BOOL = TensorType((), "bool")
+
+
+def planned_step(document: Document) -> tuple[Callable[..., Any], list[Any]]:
+    """The step of the first stage as a run compiles it, and TensorTypes in the shape of its
+    trees: state, feed, constants (see `step.py`)."""
+    stage = document.loader(document.run.train).stages[0]
+    step = Step(document, stage.name, stage.microbatches or document.run.microbatches)
+    trees = [state_types(document), feed_types(document, stage, step), wanted(document)]
+    return reporting(step), trees
+
+
+def state_types(document: Document) -> dict[str, Any]:
+    """The types of `initial_state(document)`."""
+
+    def type_of(init: str) -> TensorType:
+        return document.graphs[init].outputs["value"].type
+
+    scaled = any(map(is_scaled, document.graphs.values()))
+    return {
+        "param": {p.path: type_of(p.init) for p in document.parameters},
+        "buffer": {b.path: type_of(b.init) for b in document.buffers},
+        "state": {
+            path: {s.name: type_of(s.init) for s in update.states}
+            for path, update in document.updates.items()
+            if update.states
+        },
+        "group": {g.name: _I32 for g in document.groups if g.every > 1},
+        "scale": {"value": SCALAR_F32, "good": _I32} if scaled else {},
+        "counter": {name: TensorType((), "i64") for name in document.counters},
+        "step": _I32,
+        "updates": _I32,
+        "bad": _I32,
+        "halted": _BOOL,
+    }
+
+
+def feed_types(document: Document, stage: Stage, step: Step) -> dict[str, Any]:
+    """The types of a feed of one step: what the host works out."""
+    read = context_types(document, step.train)
+    on_device = {"updates", "microbatch", *(f"counter/{name}" for name in document.counters)}
+    return {
+        "batch": {f.name: TensorType((stage.batch, *f.shape), f.dtype) for f in stage.fields},
+        "key": TensorType((2,), "u32"),
+        "ctx": {key: type for key, type in read.items() if key not in on_device},
+        "active": {g.name: _BOOL for g in document.groups if g.every > 1},
+    }
