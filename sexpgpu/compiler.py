@@ -6,11 +6,12 @@ function `sexpgpu.compile` of the Python API keeps its name.)
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, BinaryIO
 
 from sexpgpu.assemble.manifest import make_manifest
 from sexpgpu.assemble.whole import Assembly
@@ -25,6 +26,7 @@ from sexpgpu.forms.experiment import Experiment, declaring
 from sexpgpu.ir.document import Diagnostics, Document
 from sexpgpu.lisp import world
 from sexpgpu.lisp.deep import alone
+from sexpgpu.lisp.modules import MAX_FILE, open_at_once
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.state import STATE, Limits
 from sexpgpu.lisp.values import (
@@ -90,9 +92,10 @@ class Compiled:
 def read_source(path: str) -> Source:
     """The text of a file; E-STORE or E-READ when it cannot be read as UTF-8 text."""
     try:
-        with open(path, "rb") as stream:
-            data = stream.read()
-        text = data.decode("utf-8")
+        # A pipe that nobody writes to is an empty text, not a wait without end.
+        with open(path, "rb", opener=open_at_once) as stream:
+            os.set_blocking(stream.fileno(), True)
+            data = read_all(stream)
     except OSError as error:
         raise SxError(
             Diagnostic(
@@ -100,14 +103,31 @@ def read_source(path: str) -> Source:
                 f"{path} cannot be read: {(error.strerror or str(error)).lower()}",
             )
         ) from None
+    return Source(path, decoded(data, path), os.path.abspath(path))
+
+
+def read_all(stream: BinaryIO) -> bytes:
+    """All of a stream. OSError when it is longer than a source may be and no IR document (which
+    may be of any length): a device need not end."""
+    data = stream.read(MAX_FILE + 1)
+    if len(data) <= MAX_FILE:
+        return data
+    if not data.lstrip().startswith(b"{"):
+        raise OSError(errno.EFBIG, f"it is longer than {MAX_FILE >> 20} MiB")
+    return data + stream.read()
+
+
+def decoded(data: bytes, name: str) -> str:
+    """The text of UTF-8 bytes, without a mark at its beginning; E-READ-011 when it is none."""
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise SxError(
             Diagnostic(
                 read_codes.E_READ_011,
-                f"{path} is not UTF-8 text: byte {error.start} cannot be decoded",
+                f"{name} is not UTF-8 text: byte {error.start} cannot be decoded",
             )
         ) from None
-    return Source(path, text.removeprefix("\ufeff"), os.path.abspath(path))
 
 
 def _unreadable(error: OSError) -> Code:

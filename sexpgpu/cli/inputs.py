@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 import click
 
 from sexpgpu.cli.output import say
-from sexpgpu.compiler import Compiled, compile_source, read_source, read_value
+from sexpgpu.compiler import Compiled, compile_source, decoded, read_all, read_source, read_value
 from sexpgpu.compiler import declarations as declarations_of
-from sexpgpu.diagnostics.model import SxError
+from sexpgpu.diagnostics.codes.system import E_STORE_006
+from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.lisp.state import Limits
 from sexpgpu.source import Source
 
 if TYPE_CHECKING:
-    from sexpgpu.diagnostics.model import Diagnostic
     from sexpgpu.forms.knobs import Declarations
     from sexpgpu.ir.document import Diagnostics, Document
+    from sexpgpu.source import Span
 
 
 def source_of(file: str) -> tuple[Source, str]:
@@ -29,8 +30,16 @@ def source_of(file: str) -> tuple[Source, str]:
     if file != "-":
         file = document_of_run(file) or file
         return read_source(file), os.path.dirname(os.path.abspath(file))
-    text = sys.stdin.buffer.read().decode("utf-8", errors="replace").removeprefix("\ufeff")
-    return Source("<stdin>", text), os.getcwd()
+    return Source("<stdin>", decoded(_standard_input(), "<stdin>")), os.getcwd()
+
+
+def _standard_input() -> bytes:
+    try:
+        return read_all(sys.stdin.buffer)
+    except OSError as error:
+        raise SxError(
+            Diagnostic(E_STORE_006, f"standard input cannot be read: {error.strerror}")
+        ) from None
 
 
 def document_of_run(path: str) -> str | None:
@@ -143,16 +152,32 @@ def diagnostics_of(
     variants: Sequence[str] = (),
     knobs: Mapping[str, str] | None = None,
     limits: Mapping[str, str] | None = None,
+    *,
+    data: bool = False,
 ) -> list[Diagnostic]:
-    """Every diagnostic of FILE."""
+    """Every diagnostic of FILE; with `data` also what is wrong with the data of a sound one."""
     try:
         source, base = source_of(file)
-        if is_document(source):
+        if not is_document(source):
+            compiled = _compile(source, base, variants, knobs or {}, limits or {})
+            document, found = compiled.document, compiled.diagnostics
+            places = _places(compiled)
+        else:
             from sexpgpu.ir.document_json import read_document
             from sexpgpu.ops import infer
 
-            read_document(source.text, infer)
-            return []
-        return _compile(source, base, variants, knobs or {}, limits or {}).diagnostics
+            document, found, places = read_document(source.text, infer), [], {}
     except SxError as error:
         return error.diagnostics
+    if data and document is not None:
+        from sexpgpu.loop.data.sample import data_problems
+
+        return [*found, *data_problems(document, places)]
+    return found
+
+
+def _places(compiled: Compiled) -> dict[str, Span | None]:
+    """Where the loaders of a file are declared."""
+    if compiled.assembly is None:
+        return {}
+    return {name: form.span for name, form in compiled.assembly.experiment.loaders.items()}

@@ -206,7 +206,7 @@ MAX_FILE = 16 << 20  # bytes of a source file
 
 def read_bytes(path: str) -> bytes:
     """The bytes of a source file. OSError where there is none: a device or a pipe may never end."""
-    with open(path, "rb", opener=_open_at_once) as file:
+    with open(path, "rb", opener=open_at_once) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "It is no ordinary file")
@@ -215,7 +215,8 @@ def read_bytes(path: str) -> bytes:
         return file.read(MAX_FILE + 1)
 
 
-def _open_at_once(path: str, flags: int) -> int:
+def open_at_once(path: str, flags: int) -> int:
+    """An opener that does not wait for the other end of a pipe."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
