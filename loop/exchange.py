@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 from zipfile import BadZipFile
+from zlib import error as BadDeflate
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def read_npz(path: str) -> dict[str, Any]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (ValueError, BadZipFile, EOFError, AttributeError) as error:
+    except (ValueError, BadZipFile, BadDeflate, EOFError, AttributeError) as error:
         raise failure(codes.E_DATA_001, f"{path} is no npz file: {error}") from None
 
 
@@ -28,7 +29,7 @@ def read_json(text: str, name: str) -> dict[str, Any]:
     """Records by field from JSON: an object of lists, or a list of objects. E-DATA-001."""
     try:
         given = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise failure(codes.E_DATA_001, f"{name} is no JSON: {error}") from None
     if isinstance(given, list) and given and all(isinstance(record, dict) for record in given):
         fields = list(given[0])

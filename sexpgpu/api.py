@@ -92,10 +92,12 @@ class Experiment:
 
     def explain(self, by_line: bool = False) -> str:
         """What the compiler made of the file, as text."""
+        from sexpgpu.explain.batch import example_batch
         from sexpgpu.explain.summary import summary
         from sexpgpu.explain.text import explain_text
 
-        return explain_text(summary(self.document), by_line)
+        data = {**summary(self.document), "batch": example_batch(self.document)}
+        return explain_text(data, by_line)
 
     def diff(self, other: Experiment | Run) -> dict[str, Any]:
         """What differs in meaning from another experiment or run, this one being `a`: the data of

@@ -8,6 +8,7 @@ refused: a data file can run no code.
 from __future__ import annotations
 
 import zipfile
+import zlib
 from typing import BinaryIO
 
 import numpy as np
@@ -63,7 +64,7 @@ def _array(
         return np.memmap(
             file.path, dtype, "r", start + data_at, shape, order="F" if fortran else "C"
         )
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise failure(
             codes.E_DATA_001, f"{file.name}: the array {member.filename} cannot be read: {error}"
         ) from None

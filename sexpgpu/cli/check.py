@@ -28,6 +28,9 @@ FORMATS = ("text", "concise", "json", "github", "sarif")
 @json_flag
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--fix", is_flag=True, help="Apply the certain fixes while there are any.")
+@click.option(
+    "--data", is_flag=True, help="Open every loader, and read its first batch and last record."
+)
 @limit_flag
 def command(
     files: tuple[str, ...],
@@ -36,18 +39,23 @@ def command(
     as_json: bool,
     form: str,
     fix: bool,
+    data: bool,
     limits: dict[str, str],
 ) -> int:
     """Read, evaluate, trace, assemble, validate and differentiate each FILE, and report every
     diagnostic found. `-` is standard input. Exit 1 when there are errors."""
     if files.count("-") > 1:
         raise click.UsageError("standard input can be read only once")
-    found = {file: diagnostics_of(file, variants, knobs, limits) for file in files}
+
+    def of(file: str) -> list[Diagnostic]:
+        return diagnostics_of(file, variants, knobs, limits, data=data)
+
+    found = {file: of(file) for file in files}
     if fix:
         for file in files:
             rounds = 0
             while file != "-" and rounds < FIX_ROUNDS and apply_edits(found[file]):
-                found[file] = diagnostics_of(file, variants, knobs, limits)
+                found[file] = of(file)
                 rounds += 1
     everything = [diagnostic for diagnostics in found.values() for diagnostic in diagnostics]
     _print(found, everything, "json" if as_json else form)

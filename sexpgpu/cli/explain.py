@@ -41,8 +41,8 @@ def command(
     diagnostics: bool,
     limits: dict[str, str],
 ) -> int:
-    """What the compiler made of FILE: parameters, groups, schedules, loaders, memory, random draws,
-    cost, graphs. Or what a diagnostic CODE means.
+    """What the compiler made of FILE: parameters, groups, schedules, loaders with the first batch,
+    memory, random draws, cost, graphs. Or what a diagnostic CODE means.
 
     \b
     sexpgpu explain digits.sx --by-line
@@ -56,6 +56,7 @@ def command(
     if diagnostics:
         return _diagnostics(file, variants, knobs, limits, as_json)
     from sexpgpu.cli.inputs import document_input
+    from sexpgpu.explain.batch import example_batch
     from sexpgpu.explain.summary import summary
     from sexpgpu.explain.text import explain_text
 
@@ -70,7 +71,7 @@ def command(
         else:
             output.result(lowering_text(report))
         return 0
-    data = summary(document)
+    data = {**summary(document), "batch": example_batch(document)}
     if page is not None:
         from sexpgpu.cli.check import write_whole
         from sexpgpu.explain.page import html_page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from sexpgpu.explain.schedules import plot
@@ -34,7 +35,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[in
 def explain_text(data: dict[str, Any], by_line: bool = False, casts: bool = False) -> str:
     """The whole report."""
     parts = [_head(data), _selection(data), _parameters(data), _groups(data), _schedules(data)]
-    parts += [_loaders(data), _curriculum(data), _memory(data), _draws(data)]
+    parts += [_loaders(data), _batch(data), _curriculum(data), _memory(data), _draws(data)]
     parts.append(_lines(data) if by_line else _paths(data))
     parts.append(_attention(data))
     if casts:
@@ -62,7 +63,8 @@ def _selection(data: dict[str, Any]) -> str:
     return "Knobs\n" + table(("name", "value", "from"), rows, right=(1,))
 
 
-def _shape(shape: Sequence[int]) -> str:
+def shape_text(shape: Sequence[int]) -> str:
+    """A shape as the Lisp writes it: `(128 64)`."""
     return f"({' '.join(map(str, shape))})"
 
 
@@ -70,7 +72,7 @@ def _parameters(data: dict[str, Any]) -> str:
     rows = [
         [
             p["path"],
-            _shape(p["shape"]),
+            shape_text(p["shape"]),
             p["init"],
             p["group"] or "frozen",
             "" if p["decay"] is None else _number(p["decay"]),
@@ -146,7 +148,7 @@ def _loaders(data: dict[str, Any]) -> str:
     rows: list[list[str]] = []
     for loader in data["loaders"]:
         fields = ", ".join(
-            f"{f['name']} {f['dtype']} {_shape(f['shape'])}" for f in loader["fields"]
+            f"{f['name']} {f['dtype']} {shape_text(f['shape'])}" for f in loader["fields"]
         )
         records = "?" if loader["records"] is None else f"{loader['records']:,}"
         name = " ".join(filter(None, (loader["name"], loader["stage"])))
@@ -159,13 +161,53 @@ def _curriculum(data: dict[str, Any]) -> str:
     found = data["curriculum"]
     if found is None:
         return ""
-    states = [f"{s['name']} {s['dtype']} {_shape(s['shape'])}" for s in found["states"]]
+    states = [f"{s['name']} {s['dtype']} {shape_text(s['shape'])}" for s in found["states"]]
     rows = [
         ["stages", " ".join(found["stages"])],
         ["reads", " ".join(f":{key}" for key in found["reads"])],
         ["keeps", ", ".join(states)],
     ]
     return "Curriculum\n" + "\n".join(f"{what:6}  {told}" for what, told in rows if told)
+
+
+TEXT_SHOWN = 48
+"""Characters of a text's first record that are shown."""
+
+
+def _batch(data: dict[str, Any]) -> str:
+    """The batch of step 0, where it was asked for (see `batch.py`)."""
+    batch = data.get("batch")
+    if batch is None:
+        return ""
+    title = f"The first batch of {batch['loader']}"
+    if batch["problem"] is not None:
+        return f"{title}: not read here: {batch['problem']['message']}"
+    rows = [
+        [
+            field["name"],
+            f"{field['dtype']} {shape_text(field['shape'])}",
+            *("" if field[key] is None else _brief(field[key]) for key in ("min", "max", "mean")),
+            _first_record(field),
+        ]
+        for field in batch["fields"]
+    ]
+    head = ("field", "type", "least", "greatest", "mean", "its first record")
+    numbers = batch["records"]
+    several = " ".join(map(str, numbers[:6])) + (" …" if len(numbers) > 6 else "")
+    return f"{title}: records {several}\n{table(head, rows, right=(2, 3, 4))}"
+
+
+def _first_record(field: dict[str, Any]) -> str:
+    text, shown = field["text"], field["first"]
+    if text is not None:
+        return repr(text[:TEXT_SHOWN]) + (" …" if len(text) > TEXT_SHOWN else "")
+    more = " …" if prod(field["shape"][1:]) > len(shown) else ""
+    odd = f"({field['nonfinite']} not finite) " if field["nonfinite"] else ""
+    return odd + " ".join(map(_brief, shown)) + more
+
+
+def _brief(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _paths(data: dict[str, Any]) -> str:
@@ -222,7 +264,7 @@ def _attention(data: dict[str, Any]) -> str:
     rows = [
         [
             f"{row['count']} ×",
-            f"{row['dtype']} {_shape(row['queries'])} to {_shape(row['keys'])}",
+            f"{row['dtype']} {shape_text(row['queries'])} to {shape_text(row['keys'])}",
             device,
             row[device]["way"],
             row[device]["why"],

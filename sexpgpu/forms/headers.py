@@ -35,7 +35,7 @@ def expand(path: str, base: str) -> list[str]:
 def npy_header(stream: BinaryIO, name: str) -> tuple[str, tuple[int, ...]]:
     """dtype and shape of an array in npy format."""
     magic = stream.read(8)
-    if magic[:6] != b"\x93NUMPY":
+    if len(magic) < 8 or magic[:6] != b"\x93NUMPY":
         raise HeaderError(f"{name} is not an npy array")
     size = int.from_bytes(stream.read(2 if magic[6] == 1 else 4), "little")
     if size > 1 << 16:
@@ -69,6 +69,7 @@ def _between(text: str, start: str, end: str) -> str:
 def npz_columns(path: str) -> tuple[dict[str, tuple[str, tuple[int, ...]]], int]:
     """{field: (dtype, shape without the records axis)} and the number of records of an npz file."""
     import zipfile
+    import zlib
 
     columns: dict[str, tuple[str, tuple[int, ...]]] = {}
     counts: dict[str, int] = {}
@@ -82,7 +83,8 @@ def npz_columns(path: str) -> tuple[dict[str, tuple[str, tuple[int, ...]]], int]
                     raise HeaderError(f"{os.path.basename(path)}:{name} has no axis of records")
                 columns[name] = (dtype, shape[1:])
                 counts[name] = shape[0]
-    except (OSError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        # RuntimeError: encrypted, or compressed in a way that Python does not know
         raise HeaderError(f"{os.path.basename(path)} is not a readable npz file: {error}") from None
     if not counts:
         raise HeaderError(f"{os.path.basename(path)} holds no arrays")

@@ -75,10 +75,100 @@ def test_draws_and_casts(sx) -> None:
 def test_lowering(sx, platform: str) -> None:
     data = sx("explain", LINE, "--lowering", platform, "--json").json
     assert data["stablehlo"]["ops"]["dot_general"] >= 2
-    assert data["compiled"] is not None or "StableHLO is what" in data["note"]
-    if platform == "cpu":
-        assert sum(data["compiled"]["instructions"].values()) > 3
+    compiled = data["compiled"]
+    if compiled is None:
+        assert platform == "cuda"
+        assert "StableHLO is what" in data["notes"][0]
+    else:
+        assert sum(compiled["instructions"].values()) > 3
+        memory = compiled["memory"]
+        assert memory["total"] == (
+            memory["argument"] + memory["output"] - memory["alias"] + memory["temp"]
+        )
+        assert memory["alias"] >= 8, "the state is donated: two parameters"
     assert f"lowered for {platform}" in sx("explain", LINE, "--lowering", platform).out
+
+
+def test_a_gpu_that_is_described(sx, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without XLA's compiler for CUDA the note says what to install, and StableHLO is left; with
+    it the program is one for the described GPU, whose counts differ from this machine's CPU."""
+    from importlib.util import find_spec
+
+    from sexpgpu.lowering.xla import described
+
+    if any(find_spec(f"jax_cuda{v}_plugin") for v in described.VERSIONS):
+        found = sx("explain", LINE, "--lowering", "cuda", "--json").json["compiled"]
+        assert "H200" in found["target"] or "this machine's" in found["target"]
+        assert sum(found["fusions"].values()) >= 1
+        return
+    data = sx("explain", LINE, "--lowering", "cuda", "--json").json
+    assert data["compiled"] is None
+    assert "pip install 'sexpgpu[cuda-report]'" in data["notes"][0]
+    # a plugin whose interface has changed is a note, too
+    monkeypatch.setattr(described, "find_spec", lambda name: name)
+    assert (
+        "cannot compile for a GPU it does not have"
+        in (sx("explain", LINE, "--lowering", "cuda", "--json").json["notes"][0])
+    )
+
+
+def test_fusions_are_counted_by_kind() -> None:
+    """Lines as XLA writes them for GPUs and CPUs."""
+    hlo = """
+  %loop_add = f32[8]{0} fusion(%a, %b), kind=kLoop, calls=%fused_add
+  %reduce = (f32[], f32[]) fusion(f32[8]{0} %a), kind=kInput, calls=%fused_reduce, metadata={x="y"}
+  ROOT %gemm = f32[8,8]{1,0} fusion(%a), kind=kCustom, backend_config={GEMM}
+  %other = f32[8]{0} add(%a, %b)
+  %second = f32[8]{0} fusion(%other), kind=kLoop, calls=%fused_add.1
+"""
+    from sexpgpu.explain.lowering import fusions
+
+    gemm = '"queue":"0","fusion_backend_config":{"kind":"__triton_gemm","config":{"block_m":"16"}}'
+    hlo = hlo.replace("{GEMM}", f"{{{gemm}}}")
+    assert fusions(hlo) == {"loop": 2, "input": 1, "triton_gemm": 1}
+
+
+def test_the_first_batch_is_that_of_the_run(sx) -> None:
+    """The records that the loader reads at step 0, seen by NumPy."""
+    batch = sx("explain", DIGITS, "--json").json["batch"]
+    with np.load(ROOT / "examples" / "data" / "digits-train.npz") as data:
+        image, label = (data[n][batch["records"]] for n in ("image", "label"))
+    fields = {field["name"]: field for field in batch["fields"]}
+    assert len(batch["records"]) == 128
+    assert len(set(batch["records"])) == 128
+    assert fields["image"]["first"] == image[0].reshape(-1)[:8].tolist()
+    assert fields["image"]["max"] == image.max()
+    assert fields["image"]["mean"] == pytest.approx(image.mean())
+    assert fields["label"]["shape"] == [128]
+    assert fields["label"]["min"] == label.min()
+    assert batch["problem"] is None
+    gpt = str(ROOT / "examples" / "gpt-char.sx")
+    (tokens,) = sx("explain", gpt, "--json", "--variant", "tiny").json["batch"]["fields"]
+    text = (ROOT / "examples" / "data" / "kjv-train.txt").read_text("utf-8")
+    assert tokens["text"] in text
+    assert len(tokens["text"]) == 65
+
+
+def test_numbers_that_are_none_are_said(sx, tmp_path: Path) -> None:
+    values = np.array([[1.0], [np.nan], [3.0], [np.inf]], np.float32)
+    np.savez(tmp_path / "x.npz", x=values, y=np.zeros((4, 1), np.float32))
+    text = Path(LINE).read_text("utf-8")
+    start, end = text.index("(inline"), text.index(":batch")
+    (tmp_path / "n.sx").write_text(f'{text[:start]}(npz "x.npz")\n  :batch 2{text[end + 8 :]}')
+    found = sx("explain", str(tmp_path / "n.sx"), "--json").json["batch"]
+    (x,) = [field for field in found["fields"] if field["name"] == "x"]
+    assert (x["nonfinite"], x["min"], x["max"], x["first"]) == (1, 1.0, 1.0, [1.0])
+    assert "(1 not finite)" in sx("explain", str(tmp_path / "n.sx")).out
+
+
+def test_data_that_is_not_here_is_no_failure(sx, tmp_path: Path) -> None:
+    """An IR document is explained on a machine that does not have its data."""
+    document = sx("ir", DIGITS, "--json").out.replace("digits-train.npz", "elsewhere-00.npz")
+    (tmp_path / "digits.ir.json").write_text(document)
+    found = sx("explain", str(tmp_path / "digits.ir.json"), "--json")
+    assert found.code == 0
+    assert found.json["batch"]["problem"]["code"] == "E-STORE-001"
+    assert "not read here" in sx("explain", str(tmp_path / "digits.ir.json")).out
 
 
 class Page(HTMLParser):
