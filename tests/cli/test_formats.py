@@ -7,10 +7,15 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from sexpgpu.cli.main import VERBS
+from sexpgpu.compiler import check_text
+from sexpgpu.diagnostics import render
+from sexpgpu.diagnostics.codes import all_codes
 from sexpgpu.diagnostics.mistakes.reading import LAYERS
+from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.docs import generate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,6 +90,25 @@ def test_sarif(sx, tmp_path: Path) -> None:
     assert replacement["insertedContent"]["text"] == "nn:linear"
     region = replacement["deletedRegion"]
     assert (region["startLine"], region["startColumn"], region["endColumn"]) == (2, 2, 10)
+
+
+def test_sarif_of_every_code_keeps_to_the_standard() -> None:
+    """Each code, and some failing examples, as a log: held against what SARIF asks of members."""
+    schema = json.loads((Path(__file__).parent / "sarif.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    codes = list(all_codes().values())
+    found = [Diagnostic(code, "so it is") for code in codes]
+    for code in [code for code in codes if code.bad][::12]:
+        found += check_text(code.bad, "a file.sx")
+    log = render.sarif(found, "0.1")
+    validator.validate(log)
+    assert len(log["runs"][0]["results"]) == len(found) > len(codes)
+
+
+def test_sarif_without_findings_is_a_log_with_no_results(sx) -> None:
+    log = json.loads(sx("check", str(ROOT / "examples" / "line.sx"), "--format", "sarif").out)
+    assert log["runs"][0]["results"] == []
 
 
 def test_github(sx, tmp_path: Path) -> None:
