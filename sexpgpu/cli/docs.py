@@ -17,7 +17,12 @@ STANDARD_MODULES = ("nn", "optim")
 @click.command("docs")
 @click.argument("word", metavar="[PAGE|CODE|NAME]", required=False)
 @click.option("--llms", is_flag=True, help="The list of pages in the form of llms.txt.")
-def command(word: str | None, llms: bool) -> int:
+@click.option("--serve", is_flag=True, help="Serve the pages to a browser on this machine.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, metavar="N",
+    help="Of --serve; 0 takes a free one.",
+)  # fmt: skip
+def command(word: str | None, llms: bool, serve: bool, port: int) -> int:
     """List the pages of the documentation, print one, or tell about a diagnostic CODE or the NAME
     of a definition, key, metric or flag.
 
@@ -32,7 +37,14 @@ def command(word: str | None, llms: bool) -> int:
         for entry in folder.iterdir()
         if entry.name.endswith(".md")
     }
-    if llms:
+    if serve:
+        from sexpgpu.cli.serving import serve as serve_pages
+
+        try:
+            serve_pages(pages, llms_text(pages), port)
+        except OSError as error:  # taken, or not ours to take
+            raise click.UsageError(f"--port {port}: {error.strerror}") from None
+    elif llms:
         output.result(llms_text(pages))
     elif word is None:
         for name in sorted(pages):
