@@ -46,6 +46,7 @@ def exit_code(diagnostics: Iterable[Diagnostic]) -> int:
 
 def report_exception(error: BaseException, words: Sequence[str], traceback: bool) -> int:
     """Show what a verb raised and return the exit code. `words` are the command's arguments."""
+    output.let_go()  # of a stream that what was raised may come from
     if isinstance(error, KeyboardInterrupt | click.Abort):
         output.say("interrupted")
         return STOPPED_AT_ONCE
@@ -59,16 +60,22 @@ def report_exception(error: BaseException, words: Sequence[str], traceback: bool
 
         output.say("".join(tracebacks.format_exception(error)).rstrip())
     if "--json" in words:
-        output.fault_object(diagnostics)
+        try:
+            output.fault_object(diagnostics)
+        except OSError:
+            output.let_go()
     output.show(diagnostics)
     return status
 
 
 def diagnosis(error: BaseException, words: Sequence[str]) -> Diagnostic:
     """An exception that is no SxError as a diagnostic."""
-    if isinstance(error, OSError) and error.filename is not None and error.errno is not None:
+    if isinstance(error, OSError) and error.errno is not None:
         code = _BY_ERRNO.get(error.errno, system.E_STORE_006)
-        return Diagnostic(code, f"{error.filename}: {error.strerror}")
+        if error.filename is not None:
+            return Diagnostic(code, f"{error.filename}: {error.strerror}")
+        if error.errno in _BY_ERRNO:  # of a stream: its file has no name here
+            return Diagnostic(code, f"a write failed: {error.strerror}")
     if isinstance(error, MemoryError):
         return Diagnostic(system.E_DEV_004, "this machine has no memory left")
     if isinstance(error, ModuleNotFoundError) and error.name and not _is_ours(error.name):
@@ -107,11 +114,16 @@ def _quoted(words: Sequence[str]) -> str:
     return join(words)
 
 
+NOT_YET = ("bundle", "doctor", "lsp", "report", "sweep")
+"""Verbs that the documentation speaks of as to come."""
+
+
 class NoSuchVerb(click.UsageError):
-    """The first word is no verb."""
+    """The first word is no verb, or none of this release."""
 
     def __init__(self, verb: str, context: click.Context) -> None:
-        super().__init__(f"no verb {verb}", context)
+        more = ": it is not in this release" if verb in NOT_YET else ""
+        super().__init__(f"no verb {verb}{more}", context)
         self.verb = verb
 
 
@@ -129,7 +141,7 @@ def report_usage(error: click.UsageError, verbs: Iterable[str]) -> None:
         if context is not None:
             fix = nearest(error.option_name, _flags(context.command))
     elif isinstance(error, NoSuchVerb):
-        fix = nearest(error.verb, verbs)
+        fix = None if error.verb in NOT_YET else nearest(error.verb, verbs)
     output.say(f"{output.strong('error')}: {message}")
     if fix is not None:
         output.say(f"  fix: did you mean {fix}?")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -34,6 +35,7 @@ VERBS = {
     "annotate": "Say something in the events of a run.",
     "checkpoint": "What a run has saved: list, show, verify, diff, export, prune.",
     "crosscheck": "A few steps on two backends, compared.",
+    "bench": "Steps a second, time to the first step, memory.",
     "docs": "The documentation, offline.",
 }
 """Verb -> its line in the help; each is the command of `sexpgpu/cli/VERB.py`."""
@@ -88,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
     if arguments is None:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see __main__
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         # Compiling allocates much and drops little; `run` turns collection on again to train.
         gc.disable()
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -106,10 +110,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         report_usage(error, VERBS)
         status = USAGE
     except BrokenPipeError:
-        output.let_go_of_stdout()  # its reader has seen enough
+        output.let_go()  # its reader has seen enough
         status = 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - nothing may get past
         status = report_exception(error, words, traceback)
+    output.let_go()
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -77,6 +77,7 @@ def test_no_verb_at_all_shows_the_help_and_is_a_usage_error(sx) -> None:
 @pytest.mark.parametrize(
     "words, said",
     [
+        (["sweep", "a.sx"], "no verb sweep: it is not in this release\n  see: sexpgpu --help"),
         (["chekc", "a.sx"], "no verb chekc\n  fix: did you mean check?\n  see: sexpgpu --help"),
         (["check", "a.sx", "--jsno"], "no flag --jsno\n  fix: did you mean --json?"),
         (["run", "a.sx", "--step", "3"], "no flag --step\n  fix: did you mean --steps?"),
