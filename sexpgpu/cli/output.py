@@ -44,10 +44,13 @@ def flush() -> None:
 
 
 def say(text: str) -> None:
-    """A message for people: a line or lines on stderr."""
+    """A message for people: a line or lines on stderr. Where nobody hears it, it is dropped."""
     sys.stdout.flush()
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except OSError:
+        let_go()
 
 
 def strong(text: str) -> str:
@@ -77,11 +80,16 @@ def json_result(value: object, *, lines: bool = False) -> None:
     sys.stdout.flush()
 
 
-def let_go_of_stdout() -> None:
-    """Send what is still written to stdout nowhere, so that it cannot fail, at exit either."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+def let_go() -> None:
+    """Send what is still written to stdout or stderr, where it cannot be, nowhere, so that it
+    fails no more, at exit either."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 def fault_object(diagnostics: Sequence[Diagnostic]) -> None:

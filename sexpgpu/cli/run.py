@@ -210,7 +210,7 @@ def command(
         try:
             output.json_result(event, lines=True)
         except BrokenPipeError:
-            output.let_go_of_stdout()  # nobody reads any more: no reason to stop training
+            output.let_go()  # nobody reads any more: no reason to stop training
 
     options = RunOptions(
         device=device,
