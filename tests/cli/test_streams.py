@@ -44,13 +44,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "words",
     [
-        "docs | true",
         "docs nn | head -1",
         "check wrong.sx 2>&1 | head -1",
         "check wrong.sx --json 2>&1 | true",
-        "chekc 2>&1 | true",
         "explain $LINE --json | head -1",
-        "tail runs/r --json | true",
         "status runs --json 2>&1 | true",
         "run $LINE --device interp --fresh --slug p --json 2>&1 | head -1",
         "run $LINE --device interp --fresh --slug q 2>&1 | true",
@@ -64,9 +61,7 @@ def test_a_reader_that_goes_away_is_no_fault(folder: Path, words: str) -> None:
     assert status in ("0", "1", "2"), done
 
 
-@pytest.mark.parametrize(
-    "words", ["docs nn", "explain $LINE --json", "check wrong.sx --json", "eval -e 1"]
-)
+@pytest.mark.parametrize("words", ["docs nn", "check wrong.sx --json", "eval -e 1"])
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 def test_a_full_disk_under_stdout_has_a_code(folder: Path, words: str) -> None:
     done = shell(f"$SX {words} >/dev/full", folder)
@@ -162,9 +157,8 @@ def on_terminal(
 @pytest.mark.parametrize(
     "columns, environment, coloured",
     [
-        (80, {}, True), (20, {}, True), (1, {}, True), (0, {}, True), (500, {}, True),
-        (80, {"TERM": "dumb"}, False), (80, {"NO_COLOR": "1"}, False),
-        (80, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}, True),
+        (1, {}, True), (0, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}, True),
+        (500, {"TERM": "dumb"}, False), (80, {"NO_COLOR": "1"}, False),
     ],
 )  # fmt: skip
 def test_diagnostics_on_terminals(
@@ -178,11 +172,10 @@ def test_diagnostics_on_terminals(
 
 
 def test_progress_on_a_narrow_terminal(folder: Path) -> None:
-    for columns in (10, 80):
-        words = ["run", LINE, "--device", "interp", "--fresh", "--slug", "n", "--steps", "20"]
-        code, text = on_terminal(words, folder, columns)
-        assert code == 0
-        assert "Traceback" not in text
+    words = ["run", LINE, "--device", "interp", "--fresh", "--slug", "n", "--steps", "20"]
+    code, text = on_terminal(words, folder, 10)
+    assert code == 0
+    assert "Traceback" not in text
 
 
 def test_a_home_that_cannot_be_written_to(folder: Path, tmp_path: Path) -> None:
@@ -207,7 +200,6 @@ def test_a_home_that_cannot_be_written_to(folder: Path, tmp_path: Path) -> None:
     "words, sign",
     [
         (["check", "endless.sx", "--limit", "fuel=10000000000", "--limit", "seconds=600"], ""),
-        (["eval", "-e", "(loop)", "--limit", "fuel=10000000000", "--limit", "seconds=600"], ""),
         (["watch", "wrong.sx"], "errors"),
         (["tail", "alive", "-f"], ""),
         (["docs", "--serve", "--port", "0"], "http"),
