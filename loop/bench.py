@@ -67,13 +67,6 @@ class Bench(NamedTuple):
         }
 
 
-class _Even(Schedule):
-    """Every dispatch of the same length, for nothing happens between steps."""
-
-    def dispatch(self, step: int) -> int:
-        return self._together
-
-
 def bench(document: Document, device: str = "auto", steps: int = 50) -> Bench:
     """Time about `steps` steps of the first stage, from the initial state, after as many dispatches
     as a group has to warm up. Raises SxError for data and devices that fail."""
@@ -89,9 +82,10 @@ def bench(document: Document, device: str = "auto", steps: int = 50) -> Bench:
         dispatches = max(1, round(steps / GROUPS / k))
         total = (1 + (GROUPS + 1) * dispatches) * k
         context = StepContext(batches, length, run.seed, context_types(document, step.train))
-        feeder = Feeder(document, batches, context, _Even(document, [], total, k), backend, 0)
+        schedule = Schedule(document, [], total, k)
+        feeder = Feeder(document, batches, context, schedule, backend, 0)
         state, constants = backend.put(initial_state(document)), backend.put(compute(document))
-        with Prefetcher(feeder, 0, depth=3) as feeds:
+        with Prefetcher(lambda i: feeder.of(i * k, k), 0, depth=3) as feeds:
             feed = _taken(feeds)
             function = reporting(step) if k == 1 else reporting_many(step, k)
             compiled = backend.compile(function, (state, feed.tree, constants), donate=(0,))

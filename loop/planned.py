@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sexpgpu.ir.document import Document, Stage
+from sexpgpu.ir.document import STREAM_START, Document, Stage
 from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.loop.feeds import reporting
 from sexpgpu.loop.scaling import is_scaled
@@ -29,13 +29,17 @@ def planned_step(document: Document) -> tuple[Callable[..., Any], list[Any]]:
 def state_types(document: Document) -> dict[str, Any]:
     """The types of `initial_state(document)`."""
 
-    def type_of(init: str) -> TensorType:
-        return document.graphs[init].outputs["value"].type
+    def type_of(init: str, rows: int | None = None) -> TensorType:
+        type = document.graphs[init].outputs["value"].type
+        return type if rows is None else TensorType((rows, *type.shape), type.dtype)
 
+    batch = document.loader(document.run.train).stages[0].batch
     scaled = any(map(is_scaled, document.graphs.values()))
     return {
         "param": {p.path: type_of(p.init) for p in document.parameters},
-        "buffer": {b.path: type_of(b.init) for b in document.buffers},
+        "buffer": {
+            b.path: type_of(b.init, None if b.per is None else batch) for b in document.buffers
+        },
         "state": {
             path: {s.name: type_of(s.init) for s in update.states}
             for path, update in document.updates.items()
@@ -54,9 +58,12 @@ def state_types(document: Document) -> dict[str, Any]:
 def feed_types(document: Document, stage: Stage, step: Step) -> dict[str, Any]:
     """The types of a feed of one step: what the host works out."""
     read = context_types(document, step.train)
+    batch = {f.name: TensorType((stage.batch, *f.shape), f.dtype) for f in stage.fields}
+    if stage.streams:
+        batch[STREAM_START] = TensorType((stage.batch,), "bool")
     on_device = {"updates", "microbatch", *(f"counter/{name}" for name in document.counters)}
     return {
-        "batch": {f.name: TensorType((stage.batch, *f.shape), f.dtype) for f in stage.fields},
+        "batch": batch,
         "key": TensorType((2,), "u32"),
         "ctx": {key: type for key, type in read.items() if key not in on_device},
         "active": {g.name: _BOOL for g in document.groups if g.every > 1},
