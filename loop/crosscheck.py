@@ -1,153 +1,33 @@
-"""Two backends on the same numbers: every graph of a few training steps, and node by node.
+"""Two backends on the same numbers: every graph of a run, over its first batches.
 
-The steps are run by the NumPy evaluator. Each graph that a step calls (weights, forward and
-backward, clip, schedules, updates) is also run by the other device *on the same inputs*, so that
-no difference is carried on and grows. Where outputs differ beyond tolerance, the graph's nodes
-are compared one by one, each on the evaluator's operands: the first that differs is to blame.
-
-A difference is measured against the largest magnitude of its tensor; of a sum, against that of
-the sum of the terms' magnitudes.
+The NumPy evaluator trains a few steps of each stage; then it evaluates the first batches of each
+pass, and predicts for the first batch. Each graph that is called on the way (weights, forward and
+backward, clip, schedules, updates, diagnostics, averages, evaluations, prediction) also runs on the
+other device, on the same inputs (`comparing.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from sexpgpu.diagnostics.codes.tensor import E_NUM_002
-from sexpgpu.diagnostics.model import Diagnostic, Note, located
 from sexpgpu.ir.document import Document
-from sexpgpu.ir.graph import Graph, Node, Value
+from sexpgpu.loop.averages import averaged
+from sexpgpu.loop.comparing import TOLERANCE, Comparing, Crosscheck
 from sexpgpu.loop.context import StepContext
 from sexpgpu.loop.data.loader import TrainingBatches
+from sexpgpu.loop.evaluate import Pass
 from sexpgpu.loop.feeds import Feeder
-from sexpgpu.loop.initial import initial_state
+from sexpgpu.loop.initial import flattened, initial_state
+from sexpgpu.loop.predict import Predictor, surroundings
+from sexpgpu.loop.rows import first_rows, with_rows
 from sexpgpu.loop.schedule import Schedule
+from sexpgpu.loop.stages import Leg, programs
 from sexpgpu.loop.statistics import compute as statistics
-from sexpgpu.loop.step import Step, context_types
-from sexpgpu.lowering.backend import Array, Backend, Compiled, open_backend
-from sexpgpu.lowering.interp.backend import InterpEngine
-from sexpgpu.lowering.interp.dtypes import is_float, widen
-from sexpgpu.lowering.interp.evaluate import Plan, apply, evaluate
-from sexpgpu.passes.autodiff import NOTE as GRADIENT
-
-TOLERANCE = {"f32": 1e-5, "bf16": 3e-2, "f16": 3e-2}
-"""Of a graph's outputs, by the run's precision, as a share of the tensor's largest magnitude."""
-
-_OF_NODE = {"f32": 1e-5, "f64": 1e-12, "bf16": 2.0**-7, "f16": 2.0**-10}  # of one op, by dtype
-_GRADIENT_FLOOR = 1e-3  # a gradient that vanishes is known to within the others'
-_BATCH_BYTES = 1 << 27  # operands and results of nodes that are compared in one compilation
-_SUMS = frozenset(
-    {
-        "dot", "sum", "mean", "cumsum", "conv", "conv-input-grad", "conv-weight-grad", "avg-pool",
-        "avg-pool-grad", "take-add", "put-along-add", "scatter-add",
-    }
-)  # fmt: skip
-
-
-class NodeError(NamedTuple):
-    """How far a node's result is from the evaluator's, on equal operands."""
-
-    graph: str
-    index: int
-    node: Node
-    error: float
-    tolerance: float
-
-    @property
-    def direction(self) -> str:
-        """forward or backward"""
-        return "backward" if self.node.origin.note.startswith(GRADIENT) else "forward"
-
-    def to_json(self) -> dict[str, Any]:
-        span = self.node.origin.user_span
-        return {
-            "graph": self.graph,
-            "node": self.index,
-            "op": self.node.op,
-            "type": str(self.node.results[0].type),
-            "direction": self.direction,
-            "path": self.node.origin.path,
-            "file": None if span is None else span.source.name,
-            "line": None if span is None else span.line,
-            "error": _number(self.error),
-            "tolerance": self.tolerance,
-        }
-
-
-class OutputError(NamedTuple):
-    """How far an output of a graph is from the evaluator's, on equal inputs."""
-
-    step: int
-    graph: str
-    output: str
-    error: float
-    tolerance: float
-
-    def to_json(self) -> dict[str, Any]:
-        return {**self._asdict(), "error": _number(self.error)}
-
-
-class Crosscheck:
-    """What was compared. `worst`: of each graph's outputs the one nearest to, or beyond, its
-    tolerance; `differences`: all beyond it; `first`: the first node to blame; `nodes`: every node,
-    where they were asked for."""
-
-    def __init__(self, device: str, steps: int) -> None:
-        self.device = device
-        self.steps = steps
-        self.calls: dict[str, int] = {}
-        self.worst: dict[str, OutputError] = {}
-        self.differences: list[OutputError] = []
-        self.nodes: list[NodeError] = []
-        self.first: NodeError | None = None
-
-    @property
-    def agrees(self) -> bool:
-        return not self.differences and self.first is None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "agrees": self.agrees,
-            "device": self.device,
-            "reference": "interp",
-            "steps": self.steps,
-            "graphs": [
-                {"calls": self.calls[graph], **worst.to_json()}
-                for graph, worst in self.worst.items()
-            ],
-            "differences": [d.to_json() for d in self.differences],
-            "first": None if self.first is None else self.first.to_json(),
-            "nodes": [n.to_json() for n in self.nodes],
-        }
-
-    def diagnostic(self) -> Diagnostic | None:
-        """E-NUM-002 with the place of the first difference; None where the two agree."""
-        if self.agrees:
-            return None
-        notes: list[Note] = []
-        labels: Any = ()
-        headline = f"{self.device} and interp differ"
-        if self.first is not None:
-            found = self.first
-            what = f"{found.node.op}, {found.direction}: {_share(found.error, found.tolerance)}"
-            labels, notes = located(found.node.origin, what)
-            headline += f": node {found.index} of {found.graph}, {what}"
-        notes += [
-            Note(f"step {d.step}: {d.output} of {d.graph}, {_share(d.error, d.tolerance)}")
-            for d in self.differences[:4]
-        ]
-        if self.first is None:
-            first = self.differences[0]
-            headline += f": {first.output} of {first.graph}, {_share(first.error, first.tolerance)}"
-            notes.append(Note("no node alone differs: small differences have added up"))
-        return Diagnostic(E_NUM_002, headline, labels, notes)
-
-    def __repr__(self) -> str:
-        found = "agree" if self.agrees else "differ"
-        return f"<crosscheck: {self.device} and interp {found} over {self.steps} steps>"
+from sexpgpu.loop.step import Step, StepState, context_types
+from sexpgpu.lowering.backend import open_backend
 
 
 def crosscheck(
@@ -158,165 +38,114 @@ def crosscheck(
     by_node: bool = False,
     tolerance: float | None = None,
 ) -> Crosscheck:
-    """Compare a device with the NumPy evaluator over the first steps of a run.
+    """Compare a device with the NumPy evaluator over the first steps of a run (of each stage whose
+    steps differ), and over as many batches (and the last, where it is smaller) of each pass.
 
     `by_node` compares every node of every graph once, also where outputs agree. `tolerance`: of
     outputs, in place of the precision's. Raises SxError for data and devices that fail."""
     run = document.run
-    stage = document.loader(run.train).stages[0]
-    step = Step(document, stage.name, stage.microbatches or run.microbatches)
     backend = open_backend(device)
     result = Crosscheck(backend.name, steps)
     limit = TOLERANCE[run.precision] if tolerance is None else tolerance
-    engine = _Comparing(backend, result, limit, by_node)
-    batches = TrainingBatches(stage, run.train, run.seed)
+    engine = Comparing(backend, result, limit, by_node)
+    passes = {evaluation.name: evaluation for evaluation in document.evaluations}
+    constants = statistics(document)
+    readers: list[TrainingBatches] = []
     try:
-        total = run.steps or batches.steps_of(run.epochs or 0)
-        context = StepContext(batches, total, run.seed, context_types(document, step.train))
-        feeds = Feeder(document, batches, context, Schedule(document, [], total, 1), backend, 0)
-        state, constants = initial_state(document), statistics(document)
-        for number in range(steps):
-            engine.step = number
-            state, _ = step(engine, state, feeds.one(number), constants)
+        for stage in document.loader(run.train).stages:
+            readers.append(TrainingBatches(stage, run.train, run.seed))
+        total = run.steps or readers[0].steps_of(run.epochs or 0)
+        state = _trained(document, engine, readers, total, constants, steps)
+        for name in run.evaluations:
+            one = Pass(document, passes[name], backend)
+            try:
+                context = StepContext(readers[0], total, run.seed, one.context_keys())
+                _evaluated(document, engine, one, state, context.values(steps), constants, steps)
+            finally:
+                one.close()
+        if "predict" in document.graphs:
+            known = StepContext(readers[0], total, run.seed, {}).known(steps)
+            tensors = {**flattened(state), **constants}
+            around = surroundings(document, tensors, known)
+            _predicted(document, engine, state, around, readers[0].read(0))
     finally:
-        batches.close()
+        for reader in readers:
+            reader.close()
     return result
 
 
-class _Comparing(InterpEngine):
-    """Runs graphs by NumPy, and each on the device as well."""
-
-    def __init__(self, backend: Backend, result: Crosscheck, limit: float, by_node: bool) -> None:
-        super().__init__()
-        self.backend = backend
-        self.result = result
-        self.limit = limit
-        self.by_node = by_node
-        self.step = 0
-        self._programs: dict[Graph, Compiled] = {}
-        self._looked_at: set[Graph] = set()
-
-    def call(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        given = {name: np.asarray(inputs[name]) for name in graph.inputs}
-        wanted = evaluate(Plan(graph), given)
-        got = self._on_device(graph, given)
-        self.result.calls[graph.name] = self.result.calls.get(graph.name, 0) + 1
-        differs = self._compare(graph, got, wanted)
-        if (
-            self.by_node or (differs and self.result.first is None)
-        ) and graph not in self._looked_at:
-            self._looked_at.add(graph)
-            self._by_node(graph, given)
-        return wanted
-
-    def _on_device(self, graph: Graph, given: Mapping[str, Array]) -> dict[str, Array]:
-        program = self._programs.get(graph)
-        if program is None:
-            program = self._programs[graph] = self.backend.compile(
-                lambda engine, inputs: engine.call(graph, inputs), [given], ()
-            )
-        return self.backend.get(program(self.backend.put(given)))
-
-    def _compare(self, graph: Graph, got: Mapping[str, Array], wanted: Mapping[str, Array]) -> bool:
-        floor = _GRADIENT_FLOOR * max(
-            [_largest(x) for name, x in wanted.items() if name.startswith("grad/")], default=0.0
-        )
-        differs = False
-        for name, want in wanted.items():
-            scale = max(_largest(want), floor if name.startswith("grad/") else 0.0)
-            found = OutputError(
-                self.step, graph.name, name, _apart(got[name], want, scale), self.limit
-            )
-            worst = self.result.worst.get(graph.name)
-            if worst is None or not found.error <= worst.error:
-                self.result.worst[graph.name] = found
-            if not found.error <= found.tolerance:
-                differs = True
-                self.result.differences.append(found)
-        return differs
-
-    # -- node by node -----------------------------------------------------------------------
-
-    def _by_node(self, graph: Graph, given: Mapping[str, Array]) -> None:
-        """Each node on the evaluator's operands, in an order of execution."""
-        env: dict[Value, np.ndarray] = {v: given[name] for name, v in graph.inputs.items()}
-        waiting: list[tuple[int, Node, tuple[Any, ...], tuple[Any, ...]]] = []
-        size = 0
-        with np.errstate(all="ignore"):
-            for i, (node, dying) in enumerate(zip(graph.nodes, Plan(graph).dying, strict=True)):
-                operands = tuple([env[value] for value in node.operands])
-                results = apply(node, operands)
-                env.update(zip(node.results, results, strict=True))
-                waiting.append((i, node, operands, results))
-                size += sum(x.nbytes for x in (*operands, *results))
-                for value in dying:
-                    del env[value]
-                if size > _BATCH_BYTES or i + 1 == len(graph.nodes):
-                    self._compare_nodes(graph, waiting)
-                    waiting, size = [], 0
-
-    def _compare_nodes(self, graph: Graph, waiting: list[Any]) -> None:
-        nodes = [node for _, node, _, _ in waiting]
-        operands = [list(given) for _, _, given, _ in waiting]
-
-        def alone(engine: Any, operands: Any) -> Any:
-            return [
-                list(engine.apply(node, tuple(given)))
-                for node, given in zip(nodes, operands, strict=True)
-            ]
-
-        program = self.backend.compile(alone, [operands], ())
-        got = self.backend.get(program(self.backend.put(operands)))
-        for (i, node, given, results), found in zip(waiting, got, strict=True):
-            error = NodeError(graph.name, i, node, 0.0, 0.0)
-            for value, have, want in zip(node.results, found, results, strict=True):
-                limit = _OF_NODE.get(value.dtype, 0.0)
-                apart = _apart(have, want, _scale(node, given, results))
-                if not apart <= error.error or not error.tolerance:
-                    error = error._replace(error=apart, tolerance=limit)
-            if self.by_node:
-                self.result.nodes.append(error)
-            if self.result.first is None and not error.error <= error.tolerance:
-                self.result.first = error
+def _trained(
+    document: Document,
+    engine: Comparing,
+    readers: Sequence[TrainingBatches],
+    total: int,
+    constants: Mapping[str, Any],
+    steps: int,
+) -> StepState:
+    """The state after so many steps of the evaluator in each stage, of a run of `total`."""
+    state = initial_state(document)
+    done: list[Step] = []
+    for at, program in enumerate(programs(document, readers)):
+        step, watching = program.step, program.watching
+        if step in done:
+            continue
+        types = context_types(document, step.train)
+        if watching is not None:
+            types |= context_types(document, watching.train)
+        first = len(done) * steps
+        if done:
+            batch = document.loader(document.run.train).stages[at].batch
+            rows = {b.path: first_rows(document, b, batch) for b in with_rows(document)}
+            state = {**state, "buffer": {**state["buffer"], **rows}}
+        leg = Leg(at, first, 0, 0)
+        context = StepContext(program.batches, total, document.run.seed, types, leg)
+        schedule = Schedule(document, [], total, 1)
+        feeds = Feeder(document, program.batches, context, schedule, engine.backend, first)
+        for number in range(first, first + steps):
+            engine.step = number
+            feed = feeds.one(number)
+            if watching is not None:
+                watching.take(engine, state, feed, dict(constants))
+            state, _ = step(engine, state, feed, dict(constants))
+        done.append(step)
+    return state
 
 
-def _scale(node: Node, operands: Any, results: Any) -> float:
-    """The magnitude that a node's error is measured against."""
-    if node.op in _SUMS and is_float(results[0].dtype):
-        sizes = tuple(np.abs(x) if is_float(x.dtype) else x for x in operands)
-        results = apply(node, sizes)
-    return max(_largest(x) for x in results)
+def _evaluated(
+    document: Document,
+    engine: Comparing,
+    one: Pass,
+    state: StepState,
+    context: Mapping[str, np.ndarray],
+    constants: Mapping[str, Any],
+    count: int,
+) -> None:
+    """The first batches of a pass, and its last where that is a smaller one."""
+    seen = one.first_seen(state)
+    if one.evaluation.weights == "averaged":
+        seen["param"] = averaged(engine, document, state["param"], state["state"])
+    indices = [*range(min(count, one.batches.whole))]
+    if one.batches.rest:
+        indices.append(one.batches.whole)
+    for index in indices:
+        engine.step = index
+        _, rows = one.graph_of(index)(engine, seen, one.feed(index, context), constants)
+        seen["buffer"] = {**seen["buffer"], **rows}
 
 
-def _largest(x: Array) -> float:
-    """The largest finite magnitude."""
-    x = widen(np.asarray(x))
-    if not is_float(x.dtype):
-        return 1.0
-    return float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x)))
-
-
-def _apart(got: Array, want: Array, scale: float) -> float:
-    """The largest difference as a share of `scale`; infinite where one of the two is not finite,
-    or where integers or bools are not the same."""
-    got, want = widen(np.asarray(got)), widen(np.asarray(want))
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return float("inf")
-    if not is_float(want.dtype):
-        return 0.0 if np.array_equal(got, want) else float("inf")
-    ill = ~np.isfinite(want)
-    if not np.array_equal(got[ill], want[ill], equal_nan=True) or not np.isfinite(got[~ill]).all():
-        return float("inf")
-    largest = float(np.max(np.abs(got[~ill] - want[~ill]), initial=0.0))
-    # XLA:CPU flushes subnormal numbers to zero, NumPy does not
-    return largest / max(scale, float(np.finfo(want.dtype).tiny) * 1e3)
-
-
-def _share(error: float, tolerance: float) -> str:
-    if error == float("inf"):
-        return "other values altogether"
-    return f"apart by {error:.1e} of the largest, allowed {tolerance:.1e}"
-
-
-def _number(x: float) -> float | str:
-    return x if np.isfinite(x) else "inf"
+def _predicted(
+    document: Document,
+    engine: Comparing,
+    state: StepState,
+    around: Mapping[str, Any],
+    batch: Mapping[str, np.ndarray],
+) -> None:
+    """The prediction for a training batch, by the averaged parameters where there are some.
+    `around`: what the graph reads besides."""
+    engine.step = 0
+    params = averaged(engine, document, state["param"], state["state"])
+    model = {f"buffer/{path}": value for path, value in state["buffer"].items()}
+    model |= {f"param/{path}": value for path, value in params.items()}
+    predictor = Predictor(document, {**model, **around}, engine.backend.name)
+    count = len(next(iter(batch.values())))
+    engine.call(predictor.graph, predictor.inputs_of(batch, 0, count))

@@ -136,35 +136,21 @@ class Pass:
         progress: Callable[[int, int], None] = lambda _done, _of: None,
     ) -> dict[str, Any] | None:
         """`eval/PASS/NAME` -> value over all records; None when asked to stop before the end."""
-        seen = {part: state[part] for part in ("param", "buffer", "counter", "updates")}
+        seen = self.first_seen(state)
         carried = self._backend.put(dict(self._carried))
-        ctx = dict(context)
-        if any(
-            graph is not None and "ctx/microbatch" in graph.graph.inputs
-            for graph in (self._whole, self._rest)
-        ):
-            dtype = self.context_keys()["microbatch"].dtype
-            ctx["microbatch"] = np.zeros((), NUMPY[dtype])
         total = Accumulator(self._finishers)
         reports: list[tuple[EvaluationGraph, Array]] = []
 
         def make(index: int) -> Any:
-            return self._backend.put(
-                {
-                    "batch": self.batches.read(index),
-                    "key": self._key,
-                    "offset": np.asarray(index * self.batches.batch, np.uint32),
-                    "ctx": ctx,
-                }
-            )
+            return self._backend.put(self.feed(index, context))
 
         with Prefetcher(make, 0, len(self.batches)) as feeds:
             for index in range(len(self.batches)):
                 feed = feeds.take(requests.stopping)
-                graph = self._whole if index < self.batches.whole else self._rest
-                if feed is None or graph is None or requests.stopping():
+                if feed is None or requests.stopping():
                     return None
                 seen["buffer"] = {**state["buffer"], **carried}
+                graph = self.graph_of(index)
                 compiled = self._compile(graph, seen, feed, constants, requests)
                 if compiled is None:
                     return None
@@ -175,6 +161,30 @@ class Pass:
                 progress(index + 1, len(self.batches))
         self._read(reports[-1], total)
         return total.results()
+
+    def first_seen(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """What of a state the graph of the first batch sees; rows for each example begin anew."""
+        seen = {part: state[part] for part in ("param", "buffer", "counter", "updates")}
+        return {**seen, "buffer": {**seen["buffer"], **self._carried}}
+
+    def graph_of(self, index: int) -> EvaluationGraph:
+        """The graph for the batch of that index."""
+        graph = self._whole if index < self.batches.whole else self._rest
+        assert graph is not None
+        return graph
+
+    def feed(self, index: int, context: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """The batch of that index as its graph takes it, on the host. It is never cut."""
+        ctx = dict(context)
+        place = self.context_keys().get("microbatch")
+        if place is not None:
+            ctx["microbatch"] = np.zeros((), NUMPY[place.dtype])
+        return {
+            "batch": self.batches.read(index),
+            "key": self._key,
+            "offset": np.asarray(index * self.batches.batch, np.uint32),
+            "ctx": ctx,
+        }
 
     def close(self) -> None:
         self.batches.close()

@@ -43,6 +43,8 @@ class Predictor:
         }
         self._fixed: dict[str, Any] = dict(model)
         self._fixed["rng/key"] = np.array(domain(document.run.seed, "pred"), np.uint32)
+        made = [v.type for v in self.graph.outputs.values() if v.type.batch == 0]
+        self.extent = next((t.shape[0] for t in (*self.fields.values(), *made)), 1)
         self._device = device
         self._run: Compiled | None = None
         self._backend: Backend | None = None
@@ -69,12 +71,19 @@ class Predictor:
             raise failure(codes.E_DATA_003, "predict: the fields have different numbers of records")
         if counts == {0}:
             raise failure(codes.E_DATA_004, "predict: there are no records")
-        made = [v.type for v in self.graph.outputs.values() if v.type.batch == 0]
-        extent = next((t.shape[0] for t in (*self.fields.values(), *made)), 1)
-        return self._outputs(arrays, next(iter(counts), 0), extent)
+        return self._outputs(arrays, next(iter(counts), 0))
+
+    def inputs_of(self, arrays: Mapping[str, np.ndarray], start: int, count: int) -> dict[str, Any]:
+        """The inputs of the graph for the records from `start` on, as many as it takes at once;
+        past the last of `count` copies of that."""
+        index = np.minimum(np.arange(start, start + self.extent), max(count - 1, 0))
+        inputs = {f"batch/{name}": arrays[name][index] for name in self.fields}
+        inputs["rng/offset"] = np.asarray(start, np.uint32)
+        fixed = self._fixed
+        return {n: fixed[n] if n in fixed else inputs[n] for n in self.graph.inputs}
 
     def _outputs(self, arrays: Mapping[str, np.ndarray], count: int, extent: int) -> Any:
-        graph, fixed = self.graph, self._fixed
+        graph = self.graph
         if self._run is None or self._backend is None:
             self._backend = open_backend(self._device)
             self._run = self._backend.compile(
@@ -83,11 +92,8 @@ class Predictor:
                 donate=(),
             )
         parts: list[dict[str, np.ndarray]] = []
-        for start in range(0, max(count, 1), extent):
-            index = np.minimum(np.arange(start, start + extent), max(count - 1, 0))
-            inputs = {f"batch/{n}": a[index] for n, a in arrays.items()}
-            inputs["rng/offset"] = np.asarray(start, np.uint32)
-            given = {n: fixed[n] if n in fixed else inputs[n] for n in graph.inputs}
+        for start in range(0, max(count, 1), self.extent):
+            given = self.inputs_of(arrays, start, count)
             parts.append(self._backend.get(self._run(self._backend.put(given))))
         results: list[np.ndarray] = []
         for name, value in graph.outputs.items():

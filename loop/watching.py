@@ -201,4 +201,4 @@ def _joined(one: Graph, other: Graph) -> Graph:
         substituted(node, same) for node in other.nodes if not made.intersection(node.results)
     )
     outputs = {name: same.get(value, value) for name, value in other.outputs.items()}
-    return b.finish(one.name, {**one.outputs, **outputs})
+    return b.finish(other.name, {**one.outputs, **outputs})

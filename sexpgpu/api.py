@@ -22,7 +22,7 @@ from sexpgpu.traced import TracedFunction, make_function
 if TYPE_CHECKING:
     import numpy as np
 
-    from sexpgpu.loop.crosscheck import Crosscheck
+    from sexpgpu.loop.comparing import Crosscheck
 
 
 class CompileError(Exception):
@@ -387,10 +387,10 @@ def crosscheck(
     by_node: bool = False,
     tolerance: float | None = None,
 ) -> Crosscheck:
-    """The first steps of an experiment by the NumPy evaluator, each of their graphs also on a
-    device (auto, cpu, cuda) with the same inputs: `.agrees`, `.differences` of outputs, `.first`,
-    the first node to blame, `.to_json()`; `by_node` fills `.nodes`. Errors are shares of each
-    tensor's largest magnitude. CompileError for data or a device that fails."""
+    """The first steps of an experiment by the NumPy evaluator, its evaluations and a prediction,
+    each graph also on a device (auto, cpu, cuda) with the same inputs: `.agrees`, `.differences`
+    of outputs, `.first`, the first node to blame, `.to_json()`; `by_node` fills `.nodes`. Errors
+    are shares of each tensor's largest magnitude. CompileError for data or a device that fails."""
     from sexpgpu.loop.crosscheck import crosscheck
 
     return _compiling(

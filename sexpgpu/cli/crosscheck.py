@@ -10,7 +10,7 @@ from sexpgpu.cli import output
 from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
 
 if TYPE_CHECKING:
-    from sexpgpu.loop.crosscheck import Crosscheck
+    from sexpgpu.loop.comparing import Crosscheck
 
 DIFFER = 1
 
@@ -28,7 +28,7 @@ DIFFER = 1
 )
 @click.option(
     "--steps", type=click.IntRange(1), default=3, show_default=True, metavar="N",
-    help="Training steps to compare.",
+    help="Training steps to compare, and batches of each evaluation.",
 )  # fmt: skip
 @click.option("--by-node", is_flag=True, help="Every node, also where the outputs agree.")
 @click.option(
@@ -48,8 +48,8 @@ def command(
     as_json: bool,
     limits: dict[str, str],
 ) -> int:
-    """Run the first steps of FILE by the NumPy evaluator, and each of their graphs on the device
-    with the same inputs: losses, gradients, updates. Exit 1 when something differs beyond
+    """Run the first steps of FILE by the NumPy evaluator, its evaluations and a prediction, and
+    each of their graphs on the device with the same inputs. Exit 1 when something differs beyond
     tolerance, with the first node to blame and its source line.
 
     \b

@@ -115,3 +115,57 @@ def test_the_command(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     data = json.loads(bad.stdout)
     assert (data["agrees"], data["first"]["op"], data["first"]["line"]) == (False, "tanh", 13)
     assert "E-NUM-002" in bad.stderr
+
+
+WHOLE = """(require "sexpgpu/nn" :as nn)
+(require "sexpgpu/optim" :as optim)
+(defloader train
+  :source (synthetic 64 (x :f32 (6) (normal)) (y :f32 (2) (normal)))
+  :batch 8 :shuffle t)
+(defloader held-out
+  :source (synthetic 21 (x :f32 (6) (normal)) (y :f32 (2) (normal)))
+  :batch 8)
+(defun prepare (batch)
+  (values (field batch :x) (field batch :y)))
+(defmodel net ()
+  (submodel one (nn:linear 6 5 :bias nil))
+  (submodel normed (nn:batch-norm 5))
+  (submodel two (nn:linear 5 2))
+  (forward (x)
+    (two (dropout
+           (tanh (normed (one x)))
+           0.2))))
+(defun objective (model x y)
+  (diagnostic :wide x :reduce :absmax)
+  (nn:mse (funcall model x) y))
+(defun evaluate (model x y)
+  (let ((out (funcall model x)))
+    (metric :worst (amax (erf (- out y))) :reduce :max)
+    (nn:mse out y)))
+(defun predict (model x y) (values (funcall model x) (cosh (sum x))))
+(defeval held-out :loader held-out :every 10)
+(defeval raw :loader held-out :every 10 :batches 1 :weights :raw)
+(defrun net :model (net) :optimizer (optim:ema (optim:sgd :lr 0.01) :decay 0.9) :steps 20
+  :diagnostics (:select "wide" :every 5))
+"""
+
+
+def test_evaluations_prediction_and_diagnostics_are_compared() -> None:
+    found = sx.crosscheck(sx.compile_text(WHOLE), "cpu", steps=1, by_node=True)
+    assert found.agrees, found.diagnostic()
+    calls = found.calls
+    assert calls["train/main"] == calls["train/main/diagnostics"] == calls["predict"] == 1
+    assert calls["eval/held-out"] == calls["eval/held-out/rest"] == calls["eval/raw"] == 1
+    assert any(name.startswith("average/") for name in calls)
+    assert {n.graph for n in found.nodes} == set(calls)
+
+
+def test_wrong_rules_outside_of_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    for op in ("erf", "cosh"):  # of evaluate, of predict
+        wrong(monkeypatch, op, lambda y: lax.mul(y, lax.full_like(y, 1.01)))
+    found = sx.crosscheck(sx.compile_text(WHOLE, name="net.sx"), "cpu", steps=1)
+    assert found.first is not None
+    assert (found.first.graph, found.first.to_json()["line"]) == ("eval/held-out", 24)
+    differ = {d.graph: d for d in found.differences}
+    assert set(differ) == {"eval/held-out", "eval/held-out/rest", "eval/raw", "predict"}
+    assert differ["predict"].place == "batch 0"
