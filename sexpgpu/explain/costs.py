@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sexpgpu.ir.graph import Graph, Node
-from sexpgpu.ops import OPS
 from sexpgpu.ops.control import runs_of
+from sexpgpu.ops.totals import node_cost
 
 
 class Cost:
@@ -24,9 +24,7 @@ class Cost:
         self.nodes = 0
 
     def add(self, node: Node, times: int = 1) -> None:
-        flops, moved = OPS[node.op].cost(
-            tuple(v.type for v in node.operands), tuple(v.type for v in node.results), node.attrs
-        )
+        flops, moved = node_cost(node)
         self.flops += flops * times
         self.bytes += moved * times
         self.nodes += 1
@@ -45,8 +43,8 @@ def nodes_run(graph: Graph, times: int = 1) -> Iterator[tuple[Node, int]]:
             yield node, times
 
 
-def graph_cost(graph: Graph) -> Cost:
-    """The cost of a whole graph."""
+def whole_cost(graph: Graph) -> Cost:
+    """The cost of a graph: that of its paths, or of its lines, together."""
     total = Cost()
     for node, times in nodes_run(graph):
         total.add(node, times)

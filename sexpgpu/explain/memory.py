@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
+from collections.abc import Iterable
 
 from sexpgpu.ir.document import Document
 from sexpgpu.ir.graph import Graph
 from sexpgpu.ir.types import TensorType
-
-BYTES = {"bool": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "f16": 2, "bf16": 2, "i64": 8, "u64": 8,
-         "f64": 8}  # fmt: skip
-"""Bytes of an element, where they are not 4."""
-
-
-def size_of(shape: tuple[int, ...], dtype: str) -> int:
-    return prod(shape) * BYTES.get(dtype, 4)
 
 
 def memory(document: Document) -> dict[str, int]:
@@ -25,22 +17,23 @@ def memory(document: Document) -> dict[str, int]:
     needs: list[tuple[int, int, Graph]] = []  # of each stage
     for stage in document.loader(document.run.train).stages:
         graph = document.graphs[f"train/{stage.name}"]
-        batch = sum(size_of((stage.batch, *f.shape), f.dtype) for f in stage.fields)
+        batch = _bytes(((stage.batch, *f.shape), f.dtype) for f in stage.fields)
         needs.append((batch, live(graph), graph))
     batch, most, train = max(needs, key=lambda need: need[0] + need[1])
+    states = [s for u in document.updates.values() for s in u.states]
     found = {
-        "parameters": sum(size_of(tuple(p.shape), p.dtype) for p in document.parameters),
-        "buffers": sum(size_of(tuple(b.shape), b.dtype) for b in document.buffers),
-        "optimizer": sum(
-            size_of(tuple(s.shape), s.dtype) for u in document.updates.values() for s in u.states
-        ),
-        "gradients": sum(
-            size_of(v.shape, v.dtype) for n, v in train.outputs.items() if n.startswith("grad/")
-        ),
+        "parameters": _bytes((tuple(p.shape), p.dtype) for p in document.parameters),
+        "buffers": _bytes((tuple(b.shape), b.dtype) for b in document.buffers),
+        "optimizer": _bytes((tuple(s.shape), s.dtype) for s in states),
+        "gradients": sum(v.type.nbytes for n, v in train.outputs.items() if n.startswith("grad/")),
         "batch": batch,
         "live": most,
     }
     return {**found, "total": sum(found.values())}
+
+
+def _bytes(tensors: Iterable[tuple[tuple[int, ...], str]]) -> int:
+    return sum(TensorType(shape, dtype).nbytes for shape, dtype in tensors)
 
 
 def live(graph: Graph) -> int:
@@ -53,13 +46,9 @@ def live(graph: Graph) -> int:
     inputs = {id(value) for value in graph.inputs.values()}
     held = most = 0
     for place, node in enumerate(graph.nodes):
-        held += sum(_bytes(value.type) for value in node.results)
+        held += sum(value.type.nbytes for value in node.results)
         most = max(most, held)
         for value in {id(v): v for v in (*node.operands, *node.results)}.values():
             if last[id(value)] == place and id(value) not in kept | inputs:
-                held -= _bytes(value.type)
+                held -= value.type.nbytes
     return most
-
-
-def _bytes(type: TensorType) -> int:
-    return size_of(type.shape, type.dtype)

@@ -6,11 +6,11 @@ from typing import Any
 
 from sexpgpu.explain.attentions import attentions
 from sexpgpu.explain.casts import casts
-from sexpgpu.explain.costs import cost_by_line, cost_by_path, graph_cost
+from sexpgpu.explain.costs import cost_by_line, cost_by_path, whole_cost
 from sexpgpu.explain.memory import memory
 from sexpgpu.explain.schedules import schedules
 from sexpgpu.ir.document import Document, Parameter
-from sexpgpu.ir.graph import Graph, Node
+from sexpgpu.ir.graph import Graph, Node, nodes_within
 
 
 def summary(document: Document) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def summary(document: Document) -> dict[str, Any]:
         "draws": draws(document),
         "casts": casts(train),
         "graphs": {
-            name: graph_cost(graph).to_json() for name, graph in sorted(document.graphs.items())
+            name: whole_cost(graph).to_json() for name, graph in sorted(document.graphs.items())
         },
         "costs": costs(document),
         "attention": attentions(train),
@@ -150,13 +150,15 @@ def curriculum(document: Document) -> dict[str, Any] | None:
 
 
 def draws(document: Document) -> list[dict[str, Any]]:
-    """The random draws of the training graph: the name that its key is made from, model path,
-    and line."""
-    return [
-        {"name": node.attrs["name"], "path": node.origin.path, "place": _place(node)}
-        for node in _training_graph(document).nodes
-        if node.op == "random-key"
-    ]
+    """The random draws of the training graph, those in bodies included: the name that its key is
+    made from, model path, and line."""
+    found: dict[str, dict[str, Any]] = {}
+    for node in nodes_within(_training_graph(document)):
+        if node.op == "random-key":  # a derivative may draw the same numbers again
+            name = node.attrs["name"]
+            row = {"name": name, "path": node.origin.path, "place": _place(node)}
+            found.setdefault(name, row)
+    return list(found.values())
 
 
 def _place(node: Node) -> str | None:

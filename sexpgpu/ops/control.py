@@ -15,13 +15,15 @@ from sexpgpu.diagnostics.codes.tensor import (
     E_OP_005,
     E_SHAPE_001,
     E_SHAPE_005,
+    E_SHAPE_008,
 )
 from sexpgpu.ir.graph import Attrs, Graph, Node, Value
 from sexpgpu.ir.types import ANY, FLOATS, TensorType
 from sexpgpu.ops.cost import moved, movement
-from sexpgpu.ops.rules import merged_batch
+from sexpgpu.ops.rules import check_shape, merged_batch
 from sexpgpu.ops.samples import f32
-from sexpgpu.ops.schema import OPS, OfBody, OpDef, OpError, Reject, Sample, Types, define
+from sexpgpu.ops.schema import OfBody, OpDef, OpError, Reject, Sample, Types, define
+from sexpgpu.ops.totals import graph_cost
 from sexpgpu.source import NOWHERE
 
 
@@ -30,18 +32,6 @@ def runs_of(node: Node) -> list[tuple[Graph, int]]:
     if node.op == "scan":
         return [(node.attrs["body"], node.attrs["length"])]
     return [(node.attrs["body"], 1)] if node.op == "recompute" else []
-
-
-def body_cost(body: Graph) -> tuple[int, int]:
-    """FLOPs and bytes of one run of a graph."""
-    flops = nbytes = 0
-    for node in body.nodes:
-        types = tuple([v.type for v in node.operands])
-        results = tuple([v.type for v in node.results])
-        more, most = OPS[node.op].cost(types, results, node.attrs)
-        flops += more
-        nbytes += most
-    return flops, nbytes
 
 
 # -- scan ---------------------------------------------------------------------------------------
@@ -113,7 +103,9 @@ def _infer_scan(types: Types, attrs: Attrs) -> Types:
     results: list[TensorType] = []
     for place, output in enumerate(outputs):
         if place >= carries:
-            results.append(stacked_type(output.type, length))
+            stacked = stacked_type(output.type, length)
+            check_shape("scan", stacked.shape)
+            results.append(stacked)
             continue
         given = types[place]
         if not output.type.same_value(given):
@@ -143,7 +135,7 @@ def check_body(name: str, body: Graph, types: list[TensorType]) -> None:
 
 
 def _cost_scan(types: Types, results: Types, attrs: Attrs) -> tuple[int, int]:
-    flops, nbytes = body_cost(attrs["body"])
+    flops, nbytes = graph_cost(attrs["body"])
     return attrs["length"] * flops, max(attrs["length"] * nbytes, moved(types, results))
 
 
@@ -194,6 +186,7 @@ SCAN = define(
             Reject(E_OP_005, f32(2), f32(3, 2), **_SCAN),
             Reject(E_SHAPE_001, f32(2), f32(4, 2), f32(2), **_SCAN),
             Reject(E_SHAPE_005, f32(2), f32(), f32(2), **_SCAN),
+            Reject(E_SHAPE_008, f32(2), f32(1 << 40, 2), f32(2), **{**_SCAN, "length": 1 << 40}),
             Reject(E_OP_001, f32(2), f32(3, 2), f32(2), **{**_SCAN, "length": -1}),
             Reject(E_OP_001, f32(2), **{**_SCAN, "carries": 3}),
             Reject(E_OP_001, f32(2), f32(3, 2), f32(2), **{**_SCAN, "body": "scan"}),
@@ -225,7 +218,7 @@ def _infer_recompute(types: Types, attrs: Attrs) -> Types:
 
 
 def _cost_recompute(types: Types, results: Types, attrs: Attrs) -> tuple[int, int]:
-    flops, nbytes = body_cost(attrs["body"])
+    flops, nbytes = graph_cost(attrs["body"])
     return flops, max(nbytes, moved(types, results))
 
 

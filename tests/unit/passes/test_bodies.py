@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sexpgpu.explain.costs import cost_by_path, graph_cost
+from sexpgpu.explain.costs import cost_by_path, whole_cost
 from sexpgpu.ir.graph import Builder, Graph, Node, Value, nodes_within
 from sexpgpu.ir.types import TensorType
 from sexpgpu.ir.verify import verify
@@ -179,17 +179,18 @@ def test_no_nan_comes_back_through_a_branch_not_taken_in_the_body() -> None:
 def test_costs_count_every_iteration_where_its_line_is() -> None:
     b, node = whole()
     graph = b.finish("g", {str(k): v for k, v in enumerate(node.results)})
-    cost = graph_cost(graph)
+    cost = whole_cost(graph)
     assert cost.flops == 4 * 6 * 3  # four iterations of six operations on three elements
     assert cost.nodes == 6
-    assert cost_by_path(graph)[""].flops == cost.flops
+    by_path = cost_by_path(graph)[""]
+    assert (by_path.flops, by_path.bytes, by_path.nodes) == (cost.flops, cost.bytes, cost.nodes)
     again = new_builder()
     x = again.input("x", VECTOR)
     inner = new_builder()
     y = inner.input("argument/0", VECTOR)
     body = inner.finish("recompute", {"value/0": inner.emit("exp", y)})
     made = again.node("recompute", (x,), {"body": body, "arguments": 1, "again": False})
-    assert graph_cost(again.finish("g", {"y": made.result})).flops == 3
+    assert whole_cost(again.finish("g", {"y": made.result})).flops == 3
 
 
 def test_casts_in_bodies_are_told() -> None:
