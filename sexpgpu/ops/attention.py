@@ -73,11 +73,12 @@ def _check(name: str, types: Types, attrs: Attrs, own: int) -> None:
             f"{name}: k is {list_of(k.shape)} and v {list_of(v.shape)}, wanted one shape",
             operand=2,
         )
-    if k.shape[0] != batch or k.shape[3] != size or not k.shape[2] or heads % k.shape[2]:
+    kv = k.shape[2]
+    if k.shape[0] != batch or k.shape[3] != size or not heads or not kv or heads % kv:
         raise OpError(
             E_SHAPE_001,
             f"{name}: q is {list_of(q.shape)} and k {list_of(k.shape)}: batch and head size must "
-            "be the same, and the heads of k divide those of q",
+            "be the same, and the heads of k, at least one, divide those of q",
             operand=1,
         )
     window, softcap, mode = attrs["window"], attrs["softcap"], attrs["mode"]
@@ -300,6 +301,7 @@ ATTENTION = define(
             Reject(E_SHAPE_005, f32(2, 3, 4), _K, _K, **_how()),
             Reject(E_SHAPE_001, _Q, _K, f32(2, 6, 2, 2), **_how()),
             Reject(E_SHAPE_001, _Q, f32(2, 5, 3, 2), f32(2, 5, 3, 2), **_how()),
+            Reject(E_SHAPE_001, f32(2, 3, 0, 2), _K, _K, **_how()),
             Reject(E_SHAPE_001, _Q, f32(2, 5, 2, 3), f32(2, 5, 2, 3), **_how()),
             Reject(E_SHAPE_001, _Q, _K, _K, f32(1, 4, 3, 4), **_how(bias=True)),
             Reject(E_SHAPE_001, _Q, _K, _K, i32(2, 4), i32(2, 5), **_how(segments=True)),

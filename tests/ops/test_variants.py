@@ -9,11 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_driving import agree, draw, graph_of, named, run_lax, run_numpy
+from op_driving import (
+    agree,
+    cotangents_for,
+    draw,
+    graph_of,
+    named,
+    run_lax,
+    run_numpy,
+    vjp_graph,
+)
 
-from sexpgpu.ir.types import DTYPES, TensorType
+from sexpgpu.ir.types import DTYPES, FLOATS, TensorType
 from sexpgpu.lowering.interp.dtypes import NUMPY
-from sexpgpu.ops import OPS, OpDef, OpError, Sample, infer
+from sexpgpu.ops import OPS, NoGrad, OpDef, OpError, Sample, infer
 
 ALL = [pytest.param(op, id=op.name) for op in OPS.values()]
 MORE = 7  # times the examples: an extent that nothing else has
@@ -77,8 +86,6 @@ def without_elements(op: OpDef) -> Iterator[Sample]:
 
 # Which of infinity and NaN a pivot that is not finite gives is the library's own matter.
 UNDEFINED = {"triangular-solve"}
-# Queries over no heads belong to no group of keys.
-HEADED = {"attention", "attention-grad", "attention-bias-grad"}
 SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0, 3.5, -2.5, 1e30, -1e-30]
 
 
@@ -139,8 +146,22 @@ def test_special_values(op: OpDef) -> None:
 @pytest.mark.parametrize("op", ALL)
 def test_no_elements(op: OpDef) -> None:
     samples = list(without_elements(op))
-    if samples and op.name not in HEADED:
+    if samples:
         compared(op, samples, [draw(sample, seed=8) for sample in samples])
+
+
+@pytest.mark.parametrize("op", ALL)
+def test_derivatives_and_costs_without_elements(op: OpDef) -> None:
+    for sample in without_elements(op):
+        results = infer(op.name, sample.types, sample.attrs)
+        assert min(op.cost(sample.types, results, sample.attrs)) >= 0
+        floats = {t.dtype for t in (*sample.types, *results)} & FLOATS
+        if isinstance(op.vjp, NoGrad) or floats != {"f32"}:
+            continue
+        graph, _ = vjp_graph(op, sample)
+        given = {**named(draw(sample, seed=8)), **cotangents_for(op, sample)}
+        for name, gradient in run_numpy(graph, given).items():
+            assert gradient.shape == sample.types[int(name[1:])].shape
 
 
 @pytest.mark.parametrize("op", ALL)

@@ -6,6 +6,7 @@ maximum of an integer dtype, true for bools), scatters drop. Dynamic slices clam
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,8 @@ def _gather(x: np.ndarray, ids: np.ndarray) -> np.ndarray:
 
 @evaluates("scatter", raw=True)
 def _scatter(x: np.ndarray, ids: np.ndarray, values: np.ndarray) -> np.ndarray:
+    if ids.shape[-1] == 0:  # no axis is indexed: each of the values is for all of x
+        return values.reshape(-1, *x.shape)[-1] if values.size else x
     inside, at = _gather_places(x, ids)
     out = x.copy()
     out[tuple(a[inside] for a in at)] = values[inside]
@@ -91,6 +94,9 @@ def _scatter(x: np.ndarray, ids: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 @evaluates("scatter-add")
 def _scatter_add(x: np.ndarray, ids: np.ndarray, values: np.ndarray) -> np.ndarray:
+    if ids.shape[-1] == 0:
+        whole = values.reshape(math.prod(ids.shape[:-1]), *x.shape)
+        return x + np.sum(whole, axis=0, dtype=x.dtype)
     inside, at = _gather_places(x, ids)
     out = x.copy()
     np.add.at(out, tuple(a[inside] for a in at), values[inside])

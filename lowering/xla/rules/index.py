@@ -159,6 +159,8 @@ def _leading_numbers(x: jax.Array, ids: jax.Array) -> lax.ScatterDimensionNumber
 def _scatter(x: jax.Array, ids: jax.Array, values: jax.Array) -> jax.Array:
     if x.size == 0 or values.size == 0:
         return x
+    if ids.shape[-1] == 0:  # no axis is indexed: each of the values is for all of x
+        return values.reshape(-1, *x.shape)[-1]
     return lax.scatter(x, _signed(ids), values, _leading_numbers(x, ids), mode=_MODE)
 
 
@@ -166,6 +168,8 @@ def _scatter(x: jax.Array, ids: jax.Array, values: jax.Array) -> jax.Array:
 def _scatter_add(x: jax.Array, ids: jax.Array, values: jax.Array) -> jax.Array:
     if x.size == 0 or values.size == 0:
         return x
+    if ids.shape[-1] == 0:
+        return lax.add(x, lax.reduce_sum(values.reshape(-1, *x.shape), (0,)))
     return _add_rows(x, _signed(ids), values, _leading_numbers(x, ids))
 
 

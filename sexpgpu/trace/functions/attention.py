@@ -53,10 +53,11 @@ def attention(
     values = same_dtype(NAME, tensors, FLOAT, ("q", "k", "v"))
     batch, queries, heads, size = values[0].type.shape
     keys, kv_heads = values[1].type.shape[1:3]
-    if not kv_heads or heads % kv_heads:
-        raise failure(
-            E_SHAPE_001, f"{NAME}: {kv_heads} heads of k do not divide the {heads} of q", operands
-        )
+    if not heads or not kv_heads or heads % kv_heads:
+        given = f"{kv_heads} heads of k do not divide the {heads} of q"
+        if not heads or not kv_heads:
+            given = f"q has {heads} heads and k {kv_heads}, wanted at least one of each"
+        raise failure(E_SHAPE_001, f"{NAME}: {given}", operands)
     scores = (batch, heads, queries, keys)
     if bias is not NIL:
         values.append(_scores(trace, "bias", _bias(bias), scores, wide(values[0].type.dtype)))
