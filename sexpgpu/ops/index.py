@@ -16,9 +16,10 @@ from sexpgpu.diagnostics.codes.tensor import (
     E_SHAPE_003,
     E_SHAPE_005,
     E_SHAPE_006,
+    E_SHAPE_008,
 )
 from sexpgpu.ir.graph import Attrs, Builder, Node, Value
-from sexpgpu.ir.types import ANY, INTEGERS, NUMBERS, SIGNED, TensorType
+from sexpgpu.ir.types import ANY, INTEGERS, NUMBERS, SIGNED, TensorType, integer_range
 from sexpgpu.ops.building import zeros_like
 from sexpgpu.ops.cost import gathered, movement, scattered
 from sexpgpu.ops.rules import (
@@ -26,6 +27,7 @@ from sexpgpu.ops.rules import (
     check_axis,
     check_count,
     check_rank,
+    check_shape,
     list_of,
     merged_batch,
     same_dtype,
@@ -45,8 +47,18 @@ def _expect(name: str, what: str, given: TensorType, wanted: Shape, operand: int
         )
 
 
+def _countable(b: Builder, ids: Value, extents: Shape) -> Value:
+    """The indices in a dtype that holds the extents they are compared with: an axis of 256 has
+    indices in u8, but 256 is none of its numbers."""
+    most = max(extents, default=0)
+    if most <= integer_range(ids.dtype)[1]:
+        return ids
+    return b.emit("cast", ids, dtype="i32" if most <= integer_range("i32")[1] else "i64")
+
+
 def _within(b: Builder, ids: Value, extent: int) -> Value:
     """Which indices are in range."""
+    ids = _countable(b, ids, (extent,))
     limit = b.emit("full", shape=ids.shape, value=extent, dtype=ids.dtype, batch=ids.type.batch)
     below = b.emit("lt", ids, limit)
     return b.emit("and", below, b.emit("ge", ids, zeros_like(b, ids)))
@@ -65,6 +77,7 @@ def _masked(b: Builder, mask: Value, x: Value, first: int) -> Value:
 
 def _taken(x: TensorType, ids: TensorType, axis: int) -> TensorType:
     shape = (*x.shape[:axis], *ids.shape, *x.shape[axis + 1 :])
+    check_shape("take", shape)
     batch = x.batch
     if batch is not None:
         batch = batch if batch < axis else MIXED if batch == axis else batch + ids.rank - 1
@@ -105,6 +118,7 @@ TAKE = define(
         rejects=(
             Reject(E_SHAPE_003, f32(3), i32(2), axis=1),
             Reject(E_DTYPE_001, f32(3), f32(2), axis=0),
+            Reject(E_SHAPE_008, f32(3, 1 << 21), i32(1 << 20), axis=0),
         ),
     )
 )
@@ -289,6 +303,7 @@ def _gathered(name: str, x: TensorType, ids: TensorType) -> TensorType:
         kept = ids.rank - 1 + kept - count if kept >= count else MIXED
     picked = MIXED if ids.batch == ids.rank - 1 else ids.batch
     shape = (*ids.shape[:-1], *x.shape[count:])
+    check_shape(name, shape)
     return TensorType(shape, x.dtype, merged_batch(kept, picked))
 
 
@@ -297,6 +312,7 @@ def _inside(b: Builder, x: Value, ids: Value) -> Value:
     lead, count = ids.shape[:-1], ids.shape[-1]
     if count == 0:
         return b.emit("full", shape=lead, value=True, dtype="bool", batch=None)
+    ids = _countable(b, ids, x.shape[:count])
     limits = b.emit("literal", shape=(count,), dtype=ids.dtype, values=x.shape[:count])
     spread = b.emit("broadcast", limits, shape=ids.shape, dims=(len(lead),))
     good = b.emit("and", b.emit("lt", ids, spread), b.emit("ge", ids, zeros_like(b, ids)))
@@ -328,6 +344,7 @@ GATHER = define(
             Sample(f32(3, 4), i32(5, 2), low=0, high=3),
             Sample(f32(3, 4), i32(2, 2, 1, batch=0), low=0, high=3),
             Sample(f32(3), i32(1), low=0, high=3),
+            Sample(f32(3, 2), i32(4, 0)),
             Sample(f32(3, 2), i32(6, 2), low=-2, high=4, grad=False),
             Sample(i32(3, 2), i32(6, 1), low=-2, high=4, grad=False),
         ),
@@ -335,6 +352,7 @@ GATHER = define(
             Reject(E_SHAPE_005, f32(3), i32()),
             Reject(E_SHAPE_005, f32(3), i32(4, 2)),
             Reject(E_DTYPE_001, f32(3), f32(1)),
+            Reject(E_SHAPE_008, f32(3, 1 << 21), i32(1 << 20, 1)),
         ),
     )
 )
@@ -381,6 +399,7 @@ SCATTER = define(
             Sample(f32(5), i32(1, 1), f32(1), low=0, high=5),
             Sample(f32(5, 2), i32(1), f32(2), low=0, high=5),
             Sample(f32(5), i32(3, 1), f32(3), low=5, high=9),
+            Sample(f32(3, 2), i32(1, 0), f32(1, 3, 2)),
             Sample(i32(5), i32(1, 1), i32(1), low=0, high=5, grad=False),
         ),
         rejects=_SCATTER_REJECTS,
@@ -399,6 +418,7 @@ SCATTER_ADD = define(
         samples=(
             Sample(f32(3, 4), i32(5, 2), f32(5), low=0, high=3),
             Sample(f32(3, 2), i32(4, 1), f32(4, 2), low=-2, high=5),
+            Sample(f32(3, 2), i32(4, 0), f32(4, 3, 2)),
             Sample(i32(3), i32(5, 1), i32(5), low=-2, high=5, grad=False),
         ),
         rejects=_SCATTER_REJECTS,

@@ -12,12 +12,13 @@ from sexpgpu.diagnostics.codes.tensor import (
     E_SHAPE_001,
     E_SHAPE_002,
     E_SHAPE_003,
+    E_SHAPE_008,
 )
 from sexpgpu.ir.graph import Attrs, Builder, Node, Value
 from sexpgpu.ir.types import FLOATS, NUMBERS, TensorType
 from sexpgpu.ops.building import reshaped, transposed
 from sexpgpu.ops.cost import moved
-from sexpgpu.ops.rules import MIXED, check_axes, list_of, merged_batch, same_dtype
+from sexpgpu.ops.rules import MIXED, check_axes, check_shape, list_of, merged_batch, same_dtype
 from sexpgpu.ops.samples import bf16, boolean, f32, i32
 from sexpgpu.ops.schema import Cotangents, OpDef, OpError, Reject, Sample, Types, define
 
@@ -81,6 +82,7 @@ def _infer_dot(types: Types, attrs: Attrs) -> TensorType:
     shape = tuple(
         [a.shape[i] for i in a_batch] + [a.shape[i] for i in a_free] + [b.shape[j] for j in b_free]
     )
+    check_shape("dot", shape)
     lead = len(a_batch)
     batch = merged_batch(
         _place(a, a_contract, a_batch, lead), _place(b, b_contract, b_batch, lead + len(a_free))
@@ -208,6 +210,7 @@ DOT = define(
             Reject(E_OP_001, f32(2, 3), f32(3, 4), **_dims((1,), (0,), accumulate="i32")),
             Reject(E_DTYPE_002, f32(2, 3), bf16(3, 4), **_dims((1,), (0,))),
             Reject(E_DTYPE_001, boolean(2, 3), boolean(3, 4), **_dims((1,), (0,))),
+            Reject(E_SHAPE_008, f32(1 << 21, 1), f32(1, 1 << 20), **_dims((1,), (0,))),
         ),
     )
 )

@@ -239,7 +239,9 @@ def _infer_concat(types: Types, attrs: Attrs) -> TensorType:
     batch = merged_batch(*[MIXED if t.batch == axis else t.batch for t in types])
     if len(types) == 1:
         batch = first.batch
-    return TensorType((*first.shape[:axis], extent, *first.shape[axis + 1 :]), first.dtype, batch)
+    shape = (*first.shape[:axis], extent, *first.shape[axis + 1 :])
+    check_shape("concat", shape)
+    return TensorType(shape, first.dtype, batch)
 
 
 def _vjp_concat(b: Builder, node: Node, cotangents: Cotangents) -> Cotangents:
@@ -280,6 +282,7 @@ CONCAT = define(
             Reject(E_SHAPE_005, f32(2), f32(2, 1), axis=0),
             Reject(E_SHAPE_001, f32(2, 3), f32(3, 3), axis=1),
             Reject(E_DTYPE_002, f32(2), bf16(2), axis=0),
+            Reject(E_SHAPE_008, f32(1 << 40), f32(1), axis=0),
         ),
     )
 )

@@ -15,6 +15,7 @@ from sexpgpu.lowering.interp.dtypes import IR, NUMPY
 from sexpgpu.lowering.interp.evaluate import Plan, evaluate
 from sexpgpu.lowering.xla.evaluate import evaluate as lower
 from sexpgpu.lowering.xla.options import CpuTuning, Lowering
+from sexpgpu.passes.autodiff import vjp
 
 NAN, INF = np.nan, np.inf
 
@@ -329,3 +330,26 @@ def test_order_at_the_ends_of_each_dtype(dtype: str, descending: bool) -> None:
         for result in (evaluate(Plan(graph), {"x": x}), run({"x": x})):
             np.testing.assert_array_equal(result["places"], want)
             np.testing.assert_array_equal(np.asarray(result["values"]), x[want])
+
+
+# ---- derivatives ---------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int64])
+@pytest.mark.parametrize("extent", [256, 300, 100])
+@pytest.mark.parametrize("op", ["take-add", "put-along-add", "scatter-add", "scatter"])
+def test_ids_too_narrow_for_the_extent_have_derivatives(op: str, extent: int, dtype: type) -> None:
+    """The cotangent of the values is read where they were written, and 0 where they were not."""
+    info = np.iinfo(dtype)
+    places = np.array([0, 99, min(info.max, 255), max(info.min, -3)], dtype)
+    ids = places[:, None] if op.startswith("scatter") else places
+    attrs = {} if op.startswith("scatter") else {"axis": 0}
+    b = ops.new_builder()
+    x = b.input("x", TensorType((extent,), "f32"))
+    index = b.input("ids", TensorType(ids.shape, IR[ids.dtype]))
+    values = b.input("values", TensorType((4,), "f32"))
+    node = b.node(op, (x, index, values), attrs)
+    found = vjp(b, node, (b.input("dy", x.type),))[2]
+    assert found is not None
+    dy = np.arange(1, extent + 1, dtype=np.float32)
+    given = {"x": dy, "ids": ids, "values": dy[:4], "dy": dy}
+    wanted = [dy[i] if 0 <= i < extent else 0 for i in places.astype(int)]
+    np.testing.assert_array_equal(evaluate(Plan(b.finish("g", {"d": found})), given)["d"], wanted)
