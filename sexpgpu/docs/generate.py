@@ -343,6 +343,18 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 
 
+def records_section() -> list[str]:
+    """The records of the document: each field with what it holds."""
+    from sexpgpu.ir.json_schema import said
+    from sexpgpu.ir.schema import RECORDS
+
+    rows = [
+        (_code(kind.__name__), ", ".join(f"{_code(name)} {said(k)}" for name, k in form.items()))
+        for kind, form in RECORDS.items()
+    ]
+    return [*_table(("record", "fields"), [(a, _cell(b)) for a, b in rows]), ""]
+
+
 def checkpoint_section() -> list[str]:
     """The verbs of `checkpoint`, with their flags."""
     group = import_module("sexpgpu.cli.checkpoint").command
@@ -387,6 +399,7 @@ SECTIONS: dict[str, Callable[[], list[str]]] = {
     "errors": errors_section,
     "events": events_section,
     "status": status_section,
+    "records": records_section,
     "checkpoint": checkpoint_section,
 }
 
@@ -402,7 +415,13 @@ def current(page: Path) -> str:
 
 
 def main() -> int:
-    """Rewrite the pages whose tables have changed."""
+    """Rewrite the pages whose tables have changed, and the schema of the document."""
+    from sexpgpu.ir.json_schema import FILE, schema_text
+
+    schema = PAGES.parent / "ir" / FILE
+    if not schema.exists() or schema.read_text(encoding="utf-8") != schema_text():
+        schema.write_text(schema_text(), encoding="utf-8")
+        print(f"wrote {FILE}")
     for page in sorted(PAGES.glob("*.md")):
         text = current(page)
         if text != page.read_text(encoding="utf-8"):
