@@ -78,6 +78,7 @@ class Probe:
             call=(call or "(layer {x})").format(x=x),
         )
         self.document = sx.compile_text(self.text).document
+        self.buffers: dict[str, np.ndarray] = {}
         random = np.random.default_rng(3)
         self.parameters = {
             p.path: (0.5 * random.standard_normal(p.shape)).astype(np.float32)
@@ -87,6 +88,7 @@ class Probe:
     def _call(self, name: str, device: str) -> dict[str, np.ndarray]:
         graph = self.document.graphs[name]
         given: dict[str, Any] = {f"param/{k}": v for k, v in self.parameters.items()}
+        given |= {f"buffer/{k}": v for k, v in self.buffers.items()}
         given |= {f"batch/{k}": v for k, v in self.arrays.items()}
         given["rng/key"] = np.array([1, 2], np.uint32)
         given["rng/offset"] = np.uint32(0)
@@ -101,8 +103,12 @@ class Probe:
     def output(self, device: str) -> np.ndarray:
         return self._call("predict", device)["out/0"]
 
+    def train(self, device: str) -> dict[str, np.ndarray]:
+        """The outputs of the training graph."""
+        return self._call("train/main", device)
+
     def gradients(self, device: str) -> dict[str, np.ndarray]:
-        found = self._call("train/main", device)
+        found = self.train(device)
         return {k.removeprefix("grad/"): v for k, v in found.items() if k.startswith("grad/")}
 
     def agrees(self, reference: Callable[..., Any], tolerance: float = 1e-5) -> None:
