@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sexpgpu.assemble.calling import call_all
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.assemble.calling import call_all, tensors_of
 from sexpgpu.diagnostics.codes import tensor as tensor_codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.ir.graph import Graph, Value
@@ -17,12 +16,12 @@ from sexpgpu.ir.types import DTYPES, FLOATS, TensorType
 from sexpgpu.lisp.calls import as_function
 from sexpgpu.lisp.errors import LispError
 from sexpgpu.lisp.session import Session
-from sexpgpu.lisp.values import NIL, Function, Module
+from sexpgpu.lisp.values import Function, Module
 from sexpgpu.passes.autodiff import gradients
 from sexpgpu.passes.pipeline import optimized
 from sexpgpu.source import NOWHERE
 from sexpgpu.trace.context import Trace, tracing
-from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
+from sexpgpu.trace.tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,17 +122,8 @@ class TracedFunction:
 
     def _results(self, trace: Trace, values: list[Value]) -> list[Value]:
         tensors = [Tensor(v, trace, NOWHERE) for v in values]
-        results: list[Value] = []
-        for value in call_all(self._function, *tensors, what="the arrays"):
-            if isinstance(value, Tensor | TensorSource):
-                results.append(resolve(value).value)
-            elif isinstance(value, int | float):
-                results.append(trace.full(float(value), (), "f32"))
-            elif value is not NIL:
-                raise SxError(
-                    Diagnostic(codes.E_RUN_008, f"{self._function.name} must return tensors")
-                )
-        return results
+        given = call_all(self._function, *tensors, what="the arrays")
+        return tensors_of(trace, self._function, given)
 
     def _gradients(
         self,

@@ -16,6 +16,7 @@ from sexpgpu.lisp.calls import values_list
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.values import NIL, Function
 from sexpgpu.trace.context import Trace
+from sexpgpu.trace.promote import constant
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 
 
@@ -79,7 +80,7 @@ def bad_result(function: Function, what: str, got: Any) -> SxError:
 def scalar_f32(trace: Trace, function: Function, value: Any, what: str) -> Value:
     """A scalar float tensor (or a number) as an f32 value; otherwise E-RUN-008."""
     if isinstance(value, int | float | Fraction):
-        return trace.full(float(value), (), "f32")
+        return constant(trace, function.name, value, (), "f32")
     if not isinstance(value, Tensor | TensorSource):
         raise bad_result(function, what, value)
     made = resolve(value)
@@ -88,6 +89,18 @@ def scalar_f32(trace: Trace, function: Function, value: Any, what: str) -> Value
     if made.value.dtype == "f32":
         return made.value
     return trace.emit("cast", made.value, dtype="f32")
+
+
+def tensors_of(trace: Trace, function: Function, values: list[Any]) -> list[Value]:
+    """What a call gave as values of the trace: tensors, and numbers as f32 scalars; nil is left
+    out. Otherwise E-RUN-008."""
+    return [
+        resolve(value).value
+        if isinstance(value, Tensor | TensorSource)
+        else scalar_f32(trace, function, value, "tensors")
+        for value in values
+        if value is not NIL
+    ]
 
 
 def is_scalar_float(value: Any) -> bool:

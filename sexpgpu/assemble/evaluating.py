@@ -8,7 +8,7 @@ from sexpgpu.assemble.calling import (
     call_with_model,
     is_scalar_float,
     mean_and_weight,
-    scalar_f32,
+    tensors_of,
 )
 from sexpgpu.assemble.context import TRAIN
 from sexpgpu.assemble.graphs import GraphStore
@@ -84,10 +84,6 @@ def trace_prediction(
             function = model.lisp_function()
             assert function is not None
             values = values_list(call_values(function, *arguments[:1]))
-        for i, value in enumerate(v for v in values if v is not NIL):
-            if isinstance(value, Tensor | TensorSource):
-                outputs[f"out/{i}"] = resolve(value).value
-            else:
-                source = predict or prepare
-                outputs[f"out/{i}"] = scalar_f32(trace, source, value, "tensors")
+        for i, value in enumerate(tensors_of(trace, predict or prepare, values)):
+            outputs[f"out/{i}"] = value
     return optimized(trace.finish(outputs), precision)

@@ -18,7 +18,7 @@ from sexpgpu.lisp.nodes import (
 )
 from sexpgpu.lisp.scope import DYNAMIC, Frame, Level, Scope, Var
 from sexpgpu.lisp.state import STATE
-from sexpgpu.lisp.values import NIL, Cons, Symbol, T
+from sexpgpu.lisp.values import NIL, Cons, Foreign, Symbol, T
 from sexpgpu.reader.printer import brief
 
 Bind = Callable[[Any, Any], None]
@@ -194,8 +194,11 @@ def _mismatch(who: str, parsed: LambdaList, value: Any, low: int, rest: Any) -> 
         what = f"too few arguments: {given} given"
     else:
         what = f"too many arguments: {given} given"
+    fix = at.lisp_advice("list") if isinstance(at, Foreign) else None
     return program_error(
-        f"{who}: {what}; its lambda list is {brief(parsed.text)}", code="macro-arguments"
+        f"{who}: {what}; its lambda list is {brief(parsed.text)}",
+        code="macro-arguments",
+        fix=fix,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sexpgpu.diagnostics.codes.tensor import E_DTYPE_001, E_SHAPE_001, E_SHAPE_006
 from sexpgpu.ir.graph import Value
-from sexpgpu.ir.types import INTEGERS
+from sexpgpu.ir.types import INTEGERS, integer_range
 from sexpgpu.trace.arguments import (
     axis_of,
     bad,
@@ -130,6 +130,8 @@ def work_out(trace: Trace, name: str, x: Tensor, subscripts: list[Subscript]) ->
     dtype = tensors[0].type.dtype
     for t in tensors[1:]:
         dtype = common_dtype(dtype, t.type.dtype) or "i64"
+    if len(chosen) > len(tensors):  # an index written in the file may not fit in narrow ids
+        dtype = common_dtype(dtype, "i32") or dtype
     ids: list[Value] = []
     for _, s in chosen:
         if s.tensor is not None:
@@ -272,8 +274,11 @@ def starts_of(name: str, x: Tensor, starts: Any) -> list[Value]:
         if len(values) != rank:
             raise bad(name, "starts", starts, f"one start for each of {rank} axes")
     dtype = "i32"
-    for value in values:
+    for at, value in enumerate(values):
         if isinstance(value, Value):
+            if value.type.dtype == "u64":  # which no signed dtype holds: far is far enough
+                far = trace.full(integer_range("i64")[1], (), "u64")
+                value = values[at] = cast(trace, trace.emit("min", value, far), "i64")
             dtype = common_dtype(dtype, value.type.dtype) or "i64"
     return [
         cast(trace, v, dtype) if isinstance(v, Value) else trace.full(v, (), dtype) for v in values
@@ -328,14 +333,16 @@ def crop(x: Any, starts: Any, sizes: Any) -> Tensor:
     block = (examples, *extents)
     batch = t.type.batch if t.type.batch == 0 else None
     parts = [iota(trace, block, 0, "i32", batch)]
-    begin = cast(trace, where.value, "i32")
+    begin, dtype = where.value, where.value.type.dtype
+    if integer_range(dtype)[1] < max(shape[1 : k + 1]):
+        begin, dtype = cast(trace, begin, "i32"), "i32"
     for axis in range(k):
         column = trace.emit(
             "slice", begin, starts=(0, axis), limits=(examples, axis + 1), strides=(1, 1)
         )
-        most = trace.full(shape[axis + 1] - extents[axis], (examples, 1), "i32")
-        held = trace.emit("max", column, trace.full(0, (examples, 1), "i32"))
-        held = trace.emit("min", held, most)
+        most = trace.full(shape[axis + 1] - extents[axis], (examples, 1), dtype)
+        held = trace.emit("max", column, trace.full(0, (examples, 1), dtype))
+        held = cast(trace, trace.emit("min", held, most), "i32")
         held = broadcast(trace, reshape(trace, held, (examples, *([1] * k))), block)
         parts.append(trace.emit("add", held, iota(trace, block, axis + 1, "i32")))
     return wrap(trace.emit("gather", t.value, stacked(trace, parts)))

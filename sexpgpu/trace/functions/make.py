@@ -8,7 +8,7 @@ from typing import Any
 
 from sexpgpu.diagnostics.codes.tensor import E_SHAPE_008
 from sexpgpu.ir.graph import Value
-from sexpgpu.ir.types import BOOL, FLOATS, INTEGERS
+from sexpgpu.ir.types import BOOL, FLOATS, INTEGERS, integer_range
 from sexpgpu.lisp.state import charge
 from sexpgpu.lisp.values import NIL, Cons, T, Vector
 from sexpgpu.reader.printer import brief
@@ -179,8 +179,9 @@ def arange(start: Any, *rest: Any) -> Tensor:
     wanted = dtype_of("arange", dtype) if dtype is not None else "i32" if exact else "f32"
     marked = not positional and isinstance(start, MarkedInt)
     axis = batch_axis(trace, [MarkedInt(count)])[0] if marked else None
-    working = "i32" if exact else "f64" if wanted == "f64" else "f32"
-    x = iota(trace, (count,), 0, "i32" if exact else working, axis)
+    wide = wanted in ("i64", "u64", "u32", "f64")
+    working = ("i64" if wide else "i32") if exact else "f64" if wide else "f32"
+    x = iota(trace, (count,), 0, working, axis)
     if step != 1:
         x = trace.emit("mul", x, constant_value(trace, "arange", step, (count,), working))
     if low != 0:
@@ -232,6 +233,7 @@ def eye(n: Any, *rest: Any) -> Tensor:
 
 def _band(trace: Trace, shape: tuple[int, ...], op: str, k: int) -> Value:
     """Whether column `op` row + k, over the last two axes: a bool of that (n m) shape."""
+    k = max(-shape[0], min(k, shape[1]))  # beyond there is nothing, and i32 ends somewhere
     row = iota(trace, shape, 0, "i32")
     column = iota(trace, shape, 1, "i32")
     if k:
@@ -270,6 +272,8 @@ def one_hot(ids: Any, depth: Any, dtype: Any = None) -> Tensor:
     trace = TRACES[-1]
     count = integer("one-hot", "depth", depth, 1)
     (value,) = unify("one-hot", (tensor("one-hot", "ids", ids),), "integer", ("ids",))
+    if count - 1 > integer_range(value.type.dtype)[1]:
+        value = cast(trace, value, "i32")
     shape = (*value.type.shape, count)
     index = broadcast(trace, expand(trace, value, len(shape) - 1), shape)
     column = broadcast(trace, iota(trace, (count,), 0, value.type.dtype), shape)

@@ -253,8 +253,8 @@ def random_int(low: Any, high: Any, shape: Any, dtype: Any = None, name: Any = N
             raise bad("random-int", "high", high, f"an integer above low, {first}, by at most 2^32")
         if first < smallest or last - 1 > largest:
             raise failure(E_OP_001, f"random-int: {first} to {last - 1} does not fit in {wanted}")
-        start = trace.full(first, source.shape, "i64")
-        span = trace.full(last - first, source.shape, "i64")
+        start = trace.full(first, source.shape, "u64" if wanted == "u64" else "i64")
+        span = trace.full(last - first, source.shape, "u64")
     # 32 bits times at most 33: exact in u64.
     product = trace.emit("mul", cast(trace, source.bits(), "u64"), cast(trace, span, "u64"))
     steps = trace.emit("shift-right", product, trace.full(32, source.shape, "u64"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from trace_driving import call, world
+from trace_driving import call, graph_of, world
 
 import sexpgpu.compiler  # noqa: F401
 from sexpgpu.ir.graph import Value
@@ -18,7 +18,6 @@ from sexpgpu.lowering.interp.evaluate import Plan, evaluate
 from sexpgpu.passes.autodiff import differentiate, gradients
 from sexpgpu.source import Source
 from sexpgpu.trace.context import Trace
-from sexpgpu.trace.graphs import trace_function
 from sexpgpu.trace.tensor import resolve
 
 torch = pytest.importorskip("torch")
@@ -263,7 +262,7 @@ def test_losses(form: str) -> None:
     arrays = {"x": draw(5, 3).astype("f"), "y": draw(5, 3).astype("f"), "ids": LABELS}
     types = {"x": ("f32", (5, 3)), "y": ("f32", (5, 3)), "ids": ("i32", (5,))}
     made = {name: TensorType(shape, dtype) for name, (dtype, shape) in types.items()}
-    graph = session.run(lambda: trace_function("g", function, made, trace=Trace("g")))
+    graph = graph_of(session, function, made, Trace("g"))
     loss = next(iter(graph.outputs))
     whole = differentiate(graph, loss, {"dx": "x"})
     got = evaluate(Plan(whole), arrays)

@@ -12,15 +12,17 @@ import pytest
 
 import sexpgpu.trace.functions
 import sexpgpu.trace.runfile  # noqa: F401
+from sexpgpu.assemble.calling import call_all, tensors_of
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.ir.graph import Graph
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lisp.builtins import load
 from sexpgpu.lisp.registry import BUILTINS
+from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.state import STATE, Site
-from sexpgpu.lisp.values import NIL, Cons, String, T, keyword, lisp_list
+from sexpgpu.lisp.values import NIL, Cons, Function, String, T, keyword, lisp_list
 from sexpgpu.lowering.interp.evaluate import Plan, evaluate
-from sexpgpu.source import Source, Span
+from sexpgpu.source import Origin, Source, Span
 from sexpgpu.trace.context import Trace, tracing
 from sexpgpu.trace.tensor import OPERATIONS, Tensor, is_tensor, resolve
 
@@ -137,3 +139,19 @@ def said(diagnostic: Diagnostic) -> str:
     parts += [label.text for label in diagnostic.labels]
     parts += [note.text for note in diagnostic.notes]
     return "\n".join(parts)
+
+
+def graph_of(
+    session: Session, function: Function, types: dict[str, TensorType], trace: Trace
+) -> Graph:
+    """The graph of a Lisp function of one tensor for each input; outputs `out/0`, `out/1` …"""
+
+    def work() -> Graph:
+        origin = Origin(function.origin)
+        with tracing(trace):
+            given = [Tensor(trace.input(n, type), trace, origin) for n, type in types.items()]
+            values = call_all(function, *given, what="the tensors")
+            made = tensors_of(trace, function, values)
+        return trace.finish({f"out/{at}": value for at, value in enumerate(made)})
+
+    return session.run(work)
