@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from trace_driving import run, said
+from trace_driving import graph_of, run, said
 
 import sexpgpu.trace.runfile
 from sexpgpu.diagnostics.model import Diagnostic, SxError
@@ -17,7 +17,6 @@ from sexpgpu.lisp.errors import LispError
 from sexpgpu.lisp.session import Session
 from sexpgpu.source import Source
 from sexpgpu.trace.context import Trace
-from sexpgpu.trace.graphs import trace_function
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3) - 5
 TYPE = TensorType((4, 3), "f32", 0)
@@ -33,7 +32,7 @@ class Program:
         assert function is not None
         made = trace or Trace("test", batch=4)
         types = inputs or {"x": TYPE}
-        return self.session.run(lambda: trace_function("test", function, types, trace=made))
+        return graph_of(self.session, function, types, made)
 
 
 def traced(text: str, **how: Any) -> Graph:
@@ -248,3 +247,17 @@ def test_going_along_a_tensor_says_how(body: str) -> None:
     found = refused("E-TYPE-001", body)
     assert "(scan f init x)" in (found.fix or "")
     assert "(split x (dim x 0))" in (found.fix or "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(destructuring-bind (a b) x (+ a b))",
+        "(destructuring-bind (a &optional b) x b)",
+        "(destructuring-bind (a (b c)) (list 1 x) b)",
+        "(macrolet ((m ((a b)) `(list ,a ,b))) (destructuring-bind ((a b) c) (list x 1) a))",
+    ],
+)
+def test_taking_a_tensor_apart_says_how(body: str) -> None:
+    fix = refused("E-ARG-005", body).fix or ""
+    assert "(split x (dim x 0))" in fix
