@@ -82,7 +82,7 @@ class Predictor:
         fixed = self._fixed
         return {n: fixed[n] if n in fixed else inputs[n] for n in self.graph.inputs}
 
-    def _outputs(self, arrays: Mapping[str, np.ndarray], count: int, extent: int) -> Any:
+    def _outputs(self, arrays: Mapping[str, np.ndarray], count: int) -> Any:
         graph = self.graph
         if self._run is None or self._backend is None:
             self._backend = open_backend(self._device)
