@@ -11,7 +11,7 @@ from typing import Any
 
 from sexpgpu.ir import document as ir
 from sexpgpu.ir.document import FORMAT, VERSION
-from sexpgpu.ir.schema import CHOICES, RECORDS
+from sexpgpu.ir.schema import CHOICES, RECORDS, optional
 from sexpgpu.ir.types import DTYPES
 
 FILE = "document.schema.json"
@@ -69,6 +69,7 @@ def document_schema() -> Schema:
         "metrics": _map(_list(_ref("Metric"))),
         "terms": _map(_list(_STRING)),
         "counters": _list(_STRING),
+        "curriculum": _kind(optional(ir.Curriculum)),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
