@@ -1,14 +1,16 @@
-"""What trains, but hardly as it was meant: warnings about a loss and about hyperparameters."""
+"""What trains, but hardly as it was meant: warnings of idle parts, of a loss, of a rate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.codes import tensor as tensor_codes
 from sexpgpu.diagnostics.model import Diagnostic, located
+from sexpgpu.forms.models import Tree
 from sexpgpu.forms.optimizers import Optimizer
-from sexpgpu.ir.graph import Node
+from sexpgpu.ir.graph import Graph, Node
+from sexpgpu.source import Origin
 
 LOGITS_OPS = ("logsumexp", "log-softmax", "softmax")
 PASSING_ON = ("reshape", "cast", "transpose", "clamp")
@@ -50,3 +52,36 @@ def rate_doubts(optimizers: Iterable[Optimizer]) -> list[Diagnostic]:
                 )
             )
     return found
+
+
+def idle_warnings(
+    tree: Tree, unreached: Sequence[str], graphs: Iterable[Graph]
+) -> list[Diagnostic]:
+    """W-RUN-001 for each model that no graph calls and no parameter of which any reads, and for
+    each other parameter that the loss does not depend on."""
+    used = {n.partition("/")[2] for g in graphs for n in g.inputs if n.startswith("param/")}
+    used |= {path for path, model in tree.models.items() if model.called}
+    idle = [p for p in tree.models if p and not any(_is_within(path, p) for path in used)]
+    told = [p for p in idle if not any(p != other and _is_within(p, other) for other in idle)]
+    found: list[Diagnostic] = []
+
+    def warn(headline: str, origin: Origin, fix: str) -> None:
+        labels, notes = located(origin)
+        found.append(Diagnostic(run_codes.W_RUN_001, headline, labels, notes, fix))
+
+    for path in told:
+        warn(
+            f"the model {path} is never called", tree.models[path].origin,
+            "call it in forward, or remove it",
+        )  # fmt: skip
+    for path in unreached:
+        if not any(_is_within(path, model) for model in told):
+            warn(
+                f"the loss does not depend on the parameter {path}", tree.parameters[path].origin,
+                "use it in forward, or remove it",
+            )  # fmt: skip
+    return found
+
+
+def _is_within(path: str, model: str) -> bool:
+    return path == model or path.startswith(f"{model}/")

@@ -10,7 +10,7 @@ from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.forms.callbacks import call_given
 from sexpgpu.ir.graph import Graph
-from sexpgpu.ir.types import TensorType
+from sexpgpu.ir.types import FLOATS, TensorType, integer_range
 from sexpgpu.lisp.calls import call as call_function
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.values import Function, lisp_list
@@ -41,6 +41,7 @@ class Initializers:
                 if isinstance(result, Function):
                     result = call_given(result, (shape,), "the shape")
             if isinstance(result, int | float | Fraction):
+                self._check_number(what, result, type, origin)
                 return self._fill(float(result), type)
             made = resolve(result) if isinstance(result, Tensor | TensorSource) else None
             if made is None or made.value.shape != type.shape:
@@ -60,6 +61,17 @@ class Initializers:
             if value.dtype != type.dtype:
                 value = trace.emit("cast", value, dtype=type.dtype)
         return self.store.shared("init", closed(trace.finish({"value": value})))
+
+    def _check_number(self, what: str, number: Any, type: TensorType, origin: Origin) -> None:
+        """E-PARAM-004 for a number that the dtype cannot hold."""
+        if type.dtype in FLOATS:
+            return
+        low, high = (0, 1) if type.dtype == "bool" else integer_range(type.dtype)
+        if number != int(number) or not low <= number <= high:
+            labels, notes = located(origin)
+            shown = f"{print_value(number)}, which {type.dtype} cannot be"
+            told = f"the initial value of {what} is {shown}"
+            raise SxError(Diagnostic(codes.E_PARAM_004, told, labels, notes))
 
     def _check_closed(self, what: str, trace: Trace, origin: Origin) -> None:
         """E-PARAM-008 for what there is not yet: values of parameters and buffers, statistics."""

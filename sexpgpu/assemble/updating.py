@@ -136,7 +136,30 @@ def hyper_graph(name: str, optimizer: Optimizer) -> Graph:
         step = Tensor(trace.input("ctx/step", STEP["step"]), trace, optimizer.origin)
         for hyper, schedule in optimizer.schedules().items():
             outputs[hyper] = _schedule_value(trace, optimizer, hyper, schedule, step)
-    return closed(trace.finish(outputs))
+    made = closed(trace.finish(outputs))
+    _check_inputs(made, f"the schedules of {optimizer.kind}", optimizer.origin)
+    return made
+
+
+_GIVEN = ("state/", "hyper/", "ctx/", "rng/", "global/", "statistic/")
+
+
+def _check_inputs(graph: Graph, what: str, origin: Origin) -> None:
+    """E-OPT-006 for what the loop does not give a graph of an optimizer: other parameters."""
+    for name in graph.inputs:
+        if name not in ("p", "g") and not name.startswith(_GIVEN):
+            kind, _, path = name.partition("/")
+            labels, notes = located(origin)
+            raise SxError(
+                Diagnostic(
+                    codes.E_OPT_006,
+                    f"{what} need{'s' if what.startswith('the update') else ''} the "
+                    f"{'parameter' if kind == 'param' else kind} {path}, which it cannot see",
+                    labels,
+                    notes,
+                    "use p and g, states, ctx and statistics only",
+                )
+            )
 
 
 def _schedule_value(
@@ -210,7 +233,9 @@ class Updates:
         for name, cell in body.states.items():
             outputs[f"state/{name}"] = cell.value.value
         metrics = report_metrics(trace, self.store, outputs)
-        graph = self.store.shared("update", closed(trace.finish(outputs)))
+        made = closed(trace.finish(outputs))
+        _check_inputs(made, f"the update of {optimizer.kind}", optimizer.origin)
+        graph = self.store.shared("update", made)
         self.metrics[graph] = metrics
         self.watched.add_update(trace, graph)
         sums = [

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from sexpgpu.assemble.doubts import idle_warnings
 from sexpgpu.assemble.evaluating import trace_evaluation, trace_prediction
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.initial import Initializers
-from sexpgpu.assemble.staging import Trained, row_faults, stage_faults, trace_stages
+from sexpgpu.assemble.staging import row_faults, stage_faults, trace_stages
 from sexpgpu.assemble.turning import series_of, trace_curriculum
 from sexpgpu.assemble.updating import Assignment, Updates, clip_graph, hyper_graph
 from sexpgpu.assemble.watching import Watched, of_the_loop
 from sexpgpu.diagnostics.codes import run as codes
-from sexpgpu.diagnostics.model import Diagnostic, Label, SxError, located
+from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.evaluations import EvaluationForm
 from sexpgpu.forms.experiment import Experiment
@@ -133,7 +134,6 @@ class Assembly:
         metrics: dict[str, list[ir.Metric]] = {}
         if training is not None:
             metrics |= training.metrics
-            self._warn_unreached(tree, training)
             self.diagnostics.extend(training.warnings)
         evaluations = self._evaluations(run, prepare, objective, store, metrics)
         self._check_followed(run, evaluations, metrics)
@@ -148,6 +148,8 @@ class Assembly:
             )
             if graph is not None:
                 store.add(graph)
+        if training is not None and not self.failed:
+            self.diagnostics.extend(idle_warnings(tree, training.unreached, store.graphs.values()))
         updates = self._updates(tree, assignment, store, inits, watched)
         states = [(path, s.name) for path, u in updates.updates.items() for s in u.states]
         watched.offered += of_the_loop(tree.parameters, assignment.members, states)
@@ -337,10 +339,30 @@ class Assembly:
             metrics[name] = found
             return store.add(made)
 
+        def remainder(rows: int, whole: str) -> str:
+            """The graph of the last records; its metrics must go together with those of `whole`."""
+            name = graph(f"eval/{form.name}/rest", rows)
+            for metric in metrics[whole]:
+                output = f"metric/{metric.name}/value"
+                shapes = [store.graphs[g].outputs[output].type.shape for g in (whole, name)]
+                if shapes[0] != shapes[1]:
+                    raise SxError(
+                        Diagnostic(
+                            codes.E_METRIC_002,
+                            f"the metric {metric.name} of the pass {form.name} has the shape "
+                            f"{_shown(shapes[0])} for {stage.batch} records and "
+                            f"{_shown(shapes[1])} for the last {rows}",
+                            [Label(form.span)] if form.span is not None else [],
+                            fix="reduce it over the examples",
+                        )
+                    )
+            return name
+
         records = stage.records
         if records is not None and form.batches is not None:
             records = min(records, form.batches * stage.batch)
         rest = 0 if records is None else records % stage.batch
+        whole = graph(f"eval/{form.name}", stage.batch)
         return ir.Evaluation(
             name=form.name,
             loader=form.loader,
@@ -348,8 +370,8 @@ class Assembly:
             batches=form.batches,
             at_start=form.at_start,
             at_end=form.at_end,
-            graph=graph(f"eval/{form.name}", stage.batch),
-            rest=graph(f"eval/{form.name}/rest", rest) if rest else None,
+            graph=whole,
+            rest=remainder(rest, whole) if rest else None,
             rest_batch=rest,
             weights=form.weights,
         )
@@ -430,19 +452,6 @@ class Assembly:
 
     # -- warnings ----------------------------------------------------------------------------
 
-    def _warn_unreached(self, tree: Tree, training: Trained) -> None:
-        for path in training.unreached:
-            labels, notes = located(tree.parameters[path].origin)
-            self.diagnostics.append(
-                Diagnostic(
-                    codes.W_RUN_001,
-                    f"the loss does not depend on the parameter {path}",
-                    labels,
-                    notes,
-                    "use it in forward, or remove it",
-                )
-            )
-
     def _warn_unused(self, run: RunForm) -> None:
         used = {run.run.train, *(e.loader for e in self.experiment.evaluations.values())}
         for name, form in self.experiment.loaders.items():
@@ -454,6 +463,10 @@ class Assembly:
                         [Label(form.span)] if form.span is not None else [],
                     )
                 )
+
+
+def _shown(shape: tuple[int, ...]) -> str:
+    return f"({' '.join(map(str, shape))})"
 
 
 def _takes_one(model: Model) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from sexpgpu.diagnostics.codes import lisp as lisp_codes
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, Label
+from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.host import CELL_VALUE
 from sexpgpu.forms.models import Buffer, Model, Parameter, make_stack
 from sexpgpu.forms.parse import (
@@ -27,7 +28,7 @@ from sexpgpu.forms.parse import (
     shape_of,
     value_form,
 )
-from sexpgpu.ir.types import FLOATS
+from sexpgpu.ir.types import DTYPES, FLOATS
 from sexpgpu.lisp.calls import call as call_function
 from sexpgpu.lisp.hostforms import FLET_VALUES, Context, host_macro, quoted
 from sexpgpu.lisp.printer import prin1_text as print_value
@@ -242,6 +243,18 @@ def _set_forward(model: Model, forward: Function) -> Any:
     return NIL
 
 
+def _buffer_dtype(dtype: Any, what: str) -> str:
+    if dtype is NIL:
+        return "f32"
+    if is_keyword(dtype) and dtype.name in DTYPES:
+        return dtype.name
+    raise here(
+        codes.E_PARAM_004,
+        f"{what}: a dtype was expected, not {print_value(dtype)}",
+        did_you_mean(print_value(dtype), [f":{d}" for d in DTYPES]),
+    )
+
+
 def _float_dtype(dtype: Any, what: str) -> str:
     if dtype is NIL:
         return "f32"
@@ -303,8 +316,8 @@ def _make_buffer(
         raise here(codes.E_PARAM_004, f"{what}: :per takes :example, not {print_value(per)}")
     made = Buffer(
         name,
-        shape_of(shape, what),
-        _float_dtype(dtype, what),
+        shape_of(shape, what, minimum=1),
+        _buffer_dtype(dtype, what),
         None if init is NIL else init,
         False,
         (),

@@ -264,6 +264,11 @@ def _groups(base: Optimizer, *groups: GroupForm) -> Optimizer:
     groups += base.exceptions
     for at, group in enumerate(groups):
         if group.name == "default" or any(group.name == other.name for other in groups[:at]):
-            raise here(codes.E_OPT_003, f"two groups are called {group.name}")
+            raise here(
+                codes.E_OPT_003,
+                f"two groups are called {group.name}"
+                if group.name != "default"
+                else "the group default is that of all parameters which no other group takes",
+            )
     made.exceptions = groups
     return made

@@ -8,16 +8,17 @@ from typing import Any
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.parse import here
-from sexpgpu.ir.types import TensorType
+from sexpgpu.ir.types import FLOATS, TensorType
 from sexpgpu.lisp.calls import as_function, call_values, values_list, values_of
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.values import NIL, TENSOR, Foreign, Function, String, lisp_list
 from sexpgpu.ops.reducers import ACTIVATION
 from sexpgpu.source import Origin
+from sexpgpu.trace.arguments import is_number
 from sexpgpu.trace.context import TRACES, Trace
 from sexpgpu.trace.errors import check_noted_once, outside
-from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
+from sexpgpu.trace.tensor import Tensor, TensorSource, resolve, wrap
 
 
 class Parameter(TensorSource):
@@ -127,7 +128,7 @@ class Buffer(Parameter):
         check_noted_once(f"the buffer {self.name} gets a new value")
         trace = TRACES[-1]
         old = trace.tensor_of(self)
-        new = resolve(value) if isinstance(value, Tensor | TensorSource) else None
+        new = tensor_like(trace, value, old.type)
         if new is None or not new.type.same_value(old.type):
             shown = new.type if new is not None else print_value(value)
             raise here(
@@ -146,9 +147,10 @@ Part = Any  # Parameter | Buffer | Model | Function
 
 
 class Model(Foreign):
-    """A model: named parts in order, and what it does when it is called."""
+    """A model: named parts in order, and what it does when it is called. `called`: whether it was,
+    in any graph."""
 
-    __slots__ = ("forward", "kind", "origin", "parts", "path")
+    __slots__ = ("called", "forward", "kind", "origin", "parts", "path")
     lisp_type = "model"
 
     def __init__(self, kind: str, origin: Origin) -> None:
@@ -157,6 +159,7 @@ class Model(Foreign):
         self.parts: dict[str, Part] = {}
         self.forward: Function | None = None
         self.path: str | None = None
+        self.called = False
 
     @property
     def original(self) -> Model:
@@ -191,6 +194,7 @@ class Model(Foreign):
         if not TRACES:
             raise outside(f"the model {self.kind}")
         trace = TRACES[-1]
+        self.called = True
         trace.enter_model(self.kind if self.path is None else self.path)
         try:
             result = self.forward.call(*arguments)
@@ -200,6 +204,17 @@ class Model(Foreign):
             return result
         finally:
             trace.leave_model()
+
+
+def tensor_like(trace: Trace, value: Any, type: TensorType) -> Tensor | None:
+    """The new value of a place that holds `type`: a tensor, or a number that fills it; None for
+    anything else."""
+    if isinstance(value, Tensor | TensorSource):
+        return resolve(value)
+    if not is_number(value) or (type.dtype not in FLOATS and value != int(value)):
+        return None
+    trace.locate()
+    return wrap(trace.full(value, type.shape, type.dtype))
 
 
 def _stack_call(model: Model, edges: bool) -> Callable[..., Any]:

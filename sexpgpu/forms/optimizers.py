@@ -8,6 +8,7 @@ from typing import Any
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.callbacks import call_given
+from sexpgpu.forms.models import tensor_like
 from sexpgpu.forms.parse import at_place, here
 from sexpgpu.ir.graph import Value
 from sexpgpu.ir.types import SCALAR_F32, TensorType
@@ -16,7 +17,7 @@ from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.state import current_origin
 from sexpgpu.lisp.values import Foreign, Function
 from sexpgpu.source import Origin, Span
-from sexpgpu.trace.context import Trace
+from sexpgpu.trace.context import TRACES, Trace
 from sexpgpu.trace.errors import check_noted_once
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 
@@ -213,7 +214,7 @@ class StateCell(TensorSource):
 
     def write(self, value: Any) -> Any:
         check_noted_once(f"the state {self.name} gets a new value")
-        new = resolve(value) if isinstance(value, Tensor | TensorSource) else None
+        new = tensor_like(TRACES[-1], value, self.value.type)
         if new is None or not new.type.same_value(self.value.type):
             shown = new.type if new is not None else print_value(value)
             raise here(

@@ -276,7 +276,15 @@ def record_metric(name: Any, values: Any, *pairs: Any) -> Any:
         finish = None
     elif not isinstance(finish, Function):
         raise failure(E_METRIC_002, f"metric: :finish is {brief(finish)}, wanted a function")
-    value = _f32(trace, "metric", "value", listed[0] if listed else NIL, False)
+    given = listed[0] if listed else NIL
+    if is_tensor(given) and resolve(given).type.batch is not None:
+        raise failure(
+            E_METRIC_002,
+            f"metric: {full} has a value for each example, and no two batches the same ones",
+            [("the value", resolve(given))],
+            fix="reduce it over the examples: (mean x), or (mean x :axis 0)",
+        )
+    value = _f32(trace, "metric", "value", given, False)
     weight = _weight(trace, "metric", listed, keys)
     if how == "rms":
         value = trace.emit("mul", value, value)

@@ -357,8 +357,9 @@ E_OPT_006 = code(
     "E-OPT-006",
     title="an optimizer asks for what it cannot have",
     explain="global-sum adds up one number of every parameter of a group, so each update of the "
-    "group calls it equally often; evaluation-parameter sees the parameter and the states, not "
-    "the gradient, schedules or the step.",
+    "group calls it equally often; an update and a schedule see no other "
+    "parameter; evaluation-parameter sees the parameter and the states, not the gradient, the "
+    "schedules or the step.",
     fix="call global-sum for every parameter; keep in a state what evaluation-parameter needs",
     bad="(defoptimizer late (&key (lr 0.1))\n"
     "  (evaluation-parameter (p) (* p (cast (ctx :step) :f32)))\n"

@@ -213,11 +213,43 @@ def test_parts_by_path() -> None:
 
 def test_a_parameter_that_no_loss_reaches_is_a_warning() -> None:
     made = compiled(
-        "(defmodel m () (submodel a (nn:linear 3 1)) (submodel b (nn:linear 3 1))"
-        " (forward (x) (a x)))"
+        "(defmodel m () (submodel a (nn:linear 3 1)) (defparam b (3)) (forward (x) (a x)))"
     )
     said = [d.headline for d in made.diagnostics if d.code.id == "W-RUN-001"]
-    assert any("b/w" in text for text in said)
+    assert any("parameter b" in text for text in said)
+
+
+def test_a_model_that_is_never_called_is_one_warning() -> None:
+    """One for the outermost, with or without parameters; none where a part or a parameter of it is
+    used without calling it."""
+    made = compiled("""
+(defmodel m ()
+  (submodel never (stack (nn:linear 3 3) (nn:mlp 3 4)))
+  (submodel drop (nn:dropout-layer 0.1))
+  (submodel parts (stack (nn:linear 3 3) #'relu))
+  (submodel table (nn:embedding 3 3))
+  (forward (x) (matmul (funcall (part parts "0") x) (param table "w"))))""")
+    said = [d.headline for d in made.diagnostics]
+    assert said == ["the model never is never called", "the model drop is never called"]
+
+
+def test_a_buffer_set_in_evaluation_stays_as_it_was(tmp_path: Path) -> None:
+    """The loss of a pass is that of the stored value, though forward sets another before."""
+    text = FILE.format(
+        models="""
+(defmodel m ()
+  (defparam w () :init 1.0)
+  (defbuffer n () :dtype :i32)
+  (defbuffer half (2) :dtype :bf16 :init 0.5)
+  (forward (x) (setf n (+ n 1)) (setf half 0.25) (* w (cast n :f32) (sum half))))
+(defeval v :loader train :every 1)""",
+        model="(m)",
+        optimizer="(optim:sgd :lr 0.0)",
+    ).replace(":steps 1", ":steps 3 :log-every 1")
+    for device in ("interp", "cpu"):
+        run = sx.compile_text(text).run(runs=str(tmp_path / device), device=device)
+        np.testing.assert_allclose(run.metrics["eval/v/loss"].values, [0.25, 1.0, 2.25])
+        np.testing.assert_allclose(run.metrics["train/loss"].values, [0.25, 1.0, 2.25])
 
 
 MISTAKES = {
@@ -232,6 +264,17 @@ MISTAKES = {
     "(defmodel m () (defparam w (3) :dtype :i32) (forward (x) (+ x w)))": "E-PARAM-004",
     "(defmodel m () (defbuffer s (3)) (forward (x) (setf s (mean x)) x))": "E-PARAM-004",
     "(defmodel m () (forward (x) (funcall (nn:linear 3 3) x)))": "E-PARAM-006",
+    "(defmodel m () (defparam w (0 3)) (forward (x) (matmul x w)))": "E-PARAM-004",
+    "(defmodel m () (submodel a (nn:linear 3 0)) (forward (x) (a x)))": "E-PARAM-004",
+    "(defmodel m () (submodel a (m)) (forward (x) (a x)))": "E-LIMIT-002",
+    "(defmodel m () (defbuffer n (2) :dtype :i32 :init 1.5) (forward (x) x))": "E-PARAM-004",
+    "(defmodel m () (defbuffer n (2) :dtype :i3) (forward (x) x))": "E-PARAM-004",
+    "(defmodel m () (defbuffer n () :dtype :i32) (forward (x) (setf n 0.5) x))": "E-PARAM-004",
+    "(defmodel m () (defbuffer n ()) (setf n 0.5) (forward (x) x))": "E-FLOW-003",
+    "(defmodel m () (defparam w (3)) (defparam v (3) :init (* 2 w)) (forward (x) (+ x w v)))": (
+        "E-PARAM-008"
+    ),
+    "(defmodel m () (defparam w (3)) (forward (x) (metric :y x) (+ x w)))": "E-METRIC-002",
     "(defmodel m () (submodel a (repeat 0 (nn:linear 3 3))) (forward (x) (a x)))": "E-PARAM-001",
     "(defun m () (stack :a (nn:linear 3 3) :a (nn:linear 3 3)))": "E-PARAM-002",
 }
