@@ -18,6 +18,7 @@ from sexpgpu.lisp.analyze import (
     parts,
     site_here,
 )
+from sexpgpu.lisp.builtins.designators import list_items
 from sexpgpu.lisp.callnodes import evaluate_arguments
 from sexpgpu.lisp.calls import as_function, call_values, primary
 from sexpgpu.lisp.control import RestartExit
@@ -39,7 +40,6 @@ from sexpgpu.lisp.nodes import (
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.scope import Frame, Scope
 from sexpgpu.lisp.signalling import Restart, cerror, coerce_condition, error, signal, warn
-from sexpgpu.lisp.special import proper
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import (
     CL,
@@ -135,7 +135,7 @@ def invoke_restart_interactively(restart: Any) -> Any:
         raise control_error(f"no restart {brief(restart)} is active")
     arguments: tuple[Any, ...] = ()
     if found.interactive is not None:
-        arguments = tuple(items_of(primary(call_values(as_function(found.interactive)))))
+        arguments = tuple(list_items(primary(call_values(as_function(found.interactive)))))
     return invoke(found, arguments)
 
 
@@ -383,7 +383,7 @@ def _with_condition_restarts(form: Any, scope: Scope, tails: Tails) -> Node:
 
         def run(env: Any) -> Any:
             condition = condition_of(env)
-            restarts = items_of(proper(restarts_of(env)))
+            restarts = list_items(restarts_of(env))
             for restart in restarts:
                 if not isinstance(restart, Restart):
                     raise type_error(restart, "restart")

@@ -17,6 +17,7 @@ from sexpgpu.lisp.analyze import (
     site_here,
     special,
 )
+from sexpgpu.lisp.builtins.designators import list_items
 from sexpgpu.lisp.calls import primary
 from sexpgpu.lisp.declarations import split_body
 from sexpgpu.lisp.errors import program_error, type_error
@@ -355,8 +356,8 @@ def _progv(form: Any, scope: Scope, tails: Tails) -> Node:
         run_body = inside.emit(frame)
 
         def run(env: Any) -> Any:
-            names = items_of(proper(names_of(env)))
-            given = items_of(proper(values_of(env)))
+            names = list_items(names_of(env))
+            given = list_items(values_of(env))
             for name in names:
                 if not isinstance(name, Symbol):
                     raise type_error(name, "symbol")
@@ -375,15 +376,6 @@ def _progv(form: Any, scope: Scope, tails: Tails) -> Node:
         return run
 
     return Custom(make)
-
-
-def proper(value: Any) -> Any:
-    at = value
-    while isinstance(at, Cons):
-        at = at.cdr
-    if at is not NIL:
-        raise type_error(value, "list")
-    return value
 
 
 def symbol_macrolet_scope(form: Any, scope: Scope) -> Scope:

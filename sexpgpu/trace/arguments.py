@@ -19,6 +19,7 @@ from sexpgpu.diagnostics.codes.tensor import (
 from sexpgpu.diagnostics.model import SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.ir.types import DTYPES, FLOATS
+from sexpgpu.lisp.builtins.designators import walked
 from sexpgpu.lisp.values import KEYWORD, NIL, Cons, String, Symbol, Vector
 from sexpgpu.reader.printer import brief
 from sexpgpu.trace.context import Trace
@@ -54,6 +55,8 @@ def items_of(name: str, what: str, value: Any) -> list[Any]:
         while isinstance(at, Cons):
             items.append(at.car)
             at = at.cdr
+            if len(items) & 1023 == 0:
+                walked(at, len(items))
         if at is NIL:
             return items
     raise bad(name, what, value, "a list")

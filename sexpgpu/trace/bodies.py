@@ -11,6 +11,7 @@ from typing import Any
 
 from sexpgpu.ir.graph import Graph, Value
 from sexpgpu.ir.types import TensorType
+from sexpgpu.lisp.builtins.designators import walked
 from sexpgpu.lisp.calls import call_values, values_list
 from sexpgpu.lisp.values import NIL, Cons, Function, lisp_list
 from sexpgpu.trace.context import Metric, Term, Trace, tracing
@@ -182,10 +183,14 @@ def leaves_of(value: Any) -> list[Any]:
     if not isinstance(value, Cons):
         return [value]
     leaves: list[Any] = []
+    count = 0
     at: Any = value
     while isinstance(at, Cons):
         leaves += leaves_of(at.car)
         at = at.cdr
+        count += 1
+        if count & 1023 == 0:
+            walked(at, count)
     if at is not NIL:
         leaves.append(at)
     return leaves

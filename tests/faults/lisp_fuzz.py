@@ -168,6 +168,52 @@ VALUES = {
 """What a builtin may be given, by a word for it: forms, evaluated anew for each call."""
 
 
+PLACES = (
+    "(let ((x {})) (remf x :a))",
+    "(let ((x {})) (setf (getf x :a) 1))",
+    "(let ((x {})) (push 1 (cdr x)))",
+    "(let ((x {})) (pushnew 7 x :test #'equal))",
+    "(let ((x {})) (incf (nth 9999 x)))",
+    "(let ((x {})) (setf (subseq x 0 1) x))",
+    "(let ((x {})) (setf (values x (car x)) x))",
+    "(let ((x {})) (shiftf (first x) (third x) x))",
+    "(list 1 `(,@{} 2))",
+    "`#(1 ,@{})",
+    "(destructuring-bind (a &optional b &rest c) {} (list a b c))",
+    "(destructuring-bind (&key a ((:b b)) &allow-other-keys) {} (list a b))",
+    "(destructuring-bind (a (b c) . d) {} (list a b c d))",
+    "(multiple-value-call #'list (values-list {}))",
+    "(progv {} '(1 2) 3)",
+    "(progv '(x y) {} 3)",
+    "(dolist (x {}) x)",
+    "(do ((x {} (cdr x))) ((endp x)))",
+    "(loop for x in {} collect x)",
+    "(loop for (a . b) on {} by #'cddr sum a)",
+    "(loop for x in (list {} {}) nconc x)",
+    "(loop for x in (list {} {}) append x)",
+    "(loop for x across {} maximize x)",
+    "(loop for x being the hash-keys of {} count x)",
+    "(case {} (1 2) (t 3))",
+    "(typecase {} (list 1) (t 2))",
+    "(typep 1 {})",
+    "(eval {})",
+    "(macroexpand {})",
+    "(funcall {} 1)",
+    "(error {})",
+    "(restart-case (invoke-restart {}) (continue () 1))",
+    "(check-type (car {}) integer)",
+    "(with-output-to-string (s) (print {} s))",
+    "(with-input-from-string (s {}) (read s))",
+    "(let ((*print-circle* t)) (prin1-to-string {}))",
+    "(let ((*print-length* 3) (*print-level* 2)) (prin1-to-string {}))",
+    "(let ((*print-base* {})) (princ-to-string 10))",
+    '(let ((*read-base* {})) (read-from-string "10"))',
+    "(progn (defstruct (s (:type list)) a b) (copy-s {}))",
+    '(format nil "~{~a~}~:{~a~}~@?" {} {} {})',
+)
+"""Operators that are no functions, with a place for such a value."""
+
+
 class Caller:
     """Calls builtins, all in one session."""
 
@@ -179,10 +225,14 @@ class Caller:
     def outcome(self, function: str, words: tuple[str, ...]) -> str | None:
         """What is wrong with how a call ended, or None."""
         arguments = " ".join(VALUES[word] for word in words)
+        return self.evaluated(f"(apply {function} (list {arguments}))")
+
+    def evaluated(self, text: str) -> str | None:
+        """What is wrong with how the evaluation of a form ended, or None."""
         start = time.monotonic()
         problem = None
         try:
-            self.session.evaluate(f"(apply {function} (list {arguments}))", self.module)
+            self.session.evaluate(text, self.module)
         except SxError as error:
             problem = next((p for d in error.diagnostics if (p := unfit(d))), None)
         except Exception as error:  # noqa: BLE001  (that is what is looked for)

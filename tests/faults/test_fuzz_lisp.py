@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from lisp_fuzz import VALUES, Caller, Fuzz, outcome
+from lisp_fuzz import PLACES, VALUES, Caller, Fuzz, outcome
 
 import sexpgpu.compiler  # noqa: F401  with the layers of tensors and forms
 from sexpgpu.lisp.registry import BUILTINS
@@ -85,3 +85,10 @@ def called(name: str, caller: Caller) -> dict[tuple[str, ...], str]:
 def test_hostile_arguments(caller: Caller) -> None:
     wrong = {name: found for name in functions() if (found := called(name, caller))}
     assert not wrong
+
+
+@pytest.mark.parametrize("form", PLACES)
+def test_hostile_values_of_other_operators(form: str, caller: Caller) -> None:
+    given = {word: form.replace("{}", value) for word, value in VALUES.items()}
+    outcomes = {word: caller.evaluated(text) for word, text in given.items()}
+    assert {word: problem for word, problem in outcomes.items() if problem is not None} == {}
