@@ -24,7 +24,7 @@ _INSIDE = (
 )
 
 # What calls a function that was given to a builtin: that one raises the error, not the builtin.
-_CALLS = frozenset(("invoke", "call", "call_values"))
+_CALLS = frozenset(("invoke", "invoke_each", "invoke_between", "call", "call_values"))
 
 _by_code: dict[CodeType, list[Builtin]] = {}
 _counted = [0]  # the builtins in it

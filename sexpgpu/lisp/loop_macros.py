@@ -78,6 +78,7 @@ class Counted(Node):
         self.var = var
         self.symbol = symbol
         self.count = count
+        var.inits = [Constant(0)]
         self.body = body
         self.result = result
         self.site = site

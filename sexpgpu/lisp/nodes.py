@@ -399,6 +399,8 @@ class Let(Node):
         self.body = body
         self.in_loop = in_loop
         self.multi = body.multi
+        for var, init in zip(variables, inits, strict=True):
+            var.inits = [init]
 
     def emit(self, frame: Frame) -> Run:
         return self._emit(frame, False)
@@ -466,6 +468,8 @@ class Sequential(Node):
         self.body = body
         self.in_loop = in_loop
         self.multi = body.multi
+        for var, init in zip(variables, inits, strict=True):
+            var.inits = [init]
 
     def emit(self, frame: Frame) -> Run:
         if self.in_loop and any(var.captured for var in self.variables):

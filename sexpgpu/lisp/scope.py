@@ -45,14 +45,29 @@ TOUCHED: list[set[Var]] = []  # where the variables are noted that code being ma
 
 
 class Var:
-    """A lexical variable, or what is kept like one (a local function, a block's token)."""
+    """A lexical variable, or what is kept like one (a local function, a block's token).
 
-    __slots__ = ("assigned", "captured", "frame", "index", "level", "name", "used", "written")
+    `inits` are the nodes of the values that it is bound to, None when they are not known (it is a
+    parameter, say); `sets` those of the values that it is set to.
+    """
+
+    __slots__ = (
+        "captured",
+        "frame",
+        "index",
+        "inits",
+        "level",
+        "name",
+        "sets",
+        "used",
+        "written",
+    )
 
     def __init__(self, name: Any, level: Level) -> None:
         self.name = name
         self.level = level
-        self.assigned = False  # by setq and what is made of it
+        self.inits: list[Any] | None = None
+        self.sets: list[Any] = []
         self.captured = False
         self.used = False
         self.written: Any = None  # by a macro's text (lisp.hygiene)

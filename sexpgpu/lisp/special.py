@@ -135,7 +135,7 @@ def assign(name: Symbol, value: Node, scope: Scope, form: Any) -> Node:
     found = scope.variable(name)
     if type(found) is Var:
         found.touch(scope.level)
-        found.assigned = True
+        found.sets.append(value)
         return SetLocal(found, value)
     if name.constant:
         raise malformed(f"{brief(name)} is a constant and cannot be set", form, _CONSTANT_FIX)

@@ -7,7 +7,8 @@ middle of its turns. Nothing of lisp.hot is loaded before that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sexpgpu.lisp.scope import Frame
@@ -30,7 +31,19 @@ class Thresholds:
         self.turns = turns
 
 
-THRESHOLDS = Thresholds(200, 400)
+# Writing and compiling takes as long as some thousand calls or turns in closures.
+THRESHOLDS = Thresholds(1000, 2000)
+
+
+@contextmanager
+def thresholds(calls: int, turns: int) -> Generator[None]:
+    """Others for what is analysed meanwhile: 0 and it is hot at once, FOREVER and it never is."""
+    saved = THRESHOLDS.calls, THRESHOLDS.turns
+    THRESHOLDS.calls, THRESHOLDS.turns = calls, turns
+    try:
+        yield
+    finally:
+        THRESHOLDS.calls, THRESHOLDS.turns = saved
 
 
 class FunctionTier:

@@ -223,13 +223,19 @@ class TemplateCons(Cons):
         self.constant = constant
 
 
+_new = object.__new__
+
+
 def lisp_list(items: Any, tail: Any = NIL) -> Any:
     """A Lisp list of the items."""
     result = tail
     if type(items) not in (list, tuple):
         items = list(items)
     for item in reversed(items):
-        result = Cons(item, result)
+        cell = _new(Cons)  # a call of the class would run its `__init__`
+        cell.car = item
+        cell.cdr = result
+        result = cell
     return result
 
 

@@ -8,6 +8,7 @@ use the C stack.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 from sexpgpu.lisp.builtins.equality import FAST_TESTS, active_items, eql, text_of_string
@@ -61,7 +62,8 @@ def unary(designator: Any) -> Unary:
     check_count(function, 1)
 
     def invoke(a: Any) -> Any:
-        result = function.call(a)
+        call = function.call
+        result = call(a)
         if type(result) is MV:
             return result[0] if result else NIL
         return result
@@ -75,7 +77,8 @@ def binary(designator: Any) -> Binary:
     check_count(function, 2)
 
     def invoke(a: Any, b: Any) -> Any:
-        result = function.call(a, b)
+        call = function.call
+        result = call(a, b)
         if type(result) is MV:
             return result[0] if result else NIL
         return result
@@ -110,8 +113,9 @@ def _plain_predicate(function: Function, negate: bool) -> Test:
     check_count(function, 1)
     yes, no = not negate, negate
 
-    def test(element: Any) -> bool:
-        result = function.call(element)
+    def invoke(element: Any) -> bool:
+        call = function.call
+        result = call(element)
         if result is NIL:
             return no
         if result is T:
@@ -120,7 +124,7 @@ def _plain_predicate(function: Function, negate: bool) -> Test:
             result = result[0] if result else NIL
         return true(result) is yes
 
-    return test
+    return invoke
 
 
 def predicate(designator: Any, key: Any = None, negate: bool = False) -> Test:
@@ -212,8 +216,11 @@ def list_items(value: Any) -> list[Any]:
     items: list[Any] = []
     at = value
     while isinstance(at, Cons):
-        items.append(at.car)
-        at = at.cdr
+        for _ in repeat(None, _WALK_CHARGE):
+            items.append(at.car)
+            at = at.cdr
+            if not isinstance(at, Cons):
+                break
         if len(items) & (_WALK_CHARGE - 1) == 0:
             walked(at, len(items))
     if at is not NIL:

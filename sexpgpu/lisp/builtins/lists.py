@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 from sexpgpu.lisp.builtins.designators import (
@@ -23,7 +24,7 @@ from sexpgpu.lisp.calls import as_function, check_count
 from sexpgpu.lisp.errors import program_error, type_error
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.state import CONS, STATE
-from sexpgpu.lisp.values import MV, NIL, Cons, lisp_list
+from sexpgpu.lisp.values import MV, NIL, Cons, Function, lisp_list
 
 # ---------------------------------------------------------------- member
 
@@ -400,35 +401,46 @@ for _prefix in ("", "n"):
 # ---------------------------------------------------------------- mapping
 
 
+def invoke_each(function: Function, elements: Any) -> tuple[list[Any], Any]:
+    """The primary values of calling a function of one argument on each element of a list, and what
+    the list ends in."""
+    results: list[Any] = []
+    at = elements
+    while isinstance(at, Cons):
+        for _ in repeat(None, 256):
+            call = function.call
+            value = call(at.car)
+            if type(value) is MV:
+                value = value[0] if value else NIL
+            results.append(value)
+            at = at.cdr
+            if not isinstance(at, Cons):
+                break
+        if len(results) & 255 == 0:
+            STATE.charge(256)
+            STATE.charge_memory(256 * CONS)
+    return results, at
+
+
 def _elements(function: Any, lists: tuple[Any, ...], tails: bool) -> list[Any]:
     """The results of calling the function on successive elements (or tails) of the lists."""
     if len(lists) == 1 and not tails:
         one = as_function(function)
         check_count(one, 1)
-        results: list[Any] = []
-        at = lists[0]
-        while isinstance(at, Cons):
-            value = one.call(at.car)
-            if type(value) is MV:
-                value = value[0] if value else NIL
-            results.append(value)
-            at = at.cdr
-            if len(results) & 255 == 0:
-                STATE.charge(256)
-                STATE.charge_memory(256 * CONS)
-        if at is not NIL:
-            raise type_error(at, "list")
+        results, end = invoke_each(one, lists[0])
+        if end is not NIL:
+            raise type_error(end, "list")
         return results
     call = n_ary(function, len(lists))
-    results = []
+    rows: list[Any] = []
     current = list(lists)
     while True:
         for at in current:
             if not isinstance(at, Cons):
                 if at is not NIL:
                     raise type_error(at, "list")
-                return results
-        results.append(call(*(current if tails else [at.car for at in current])))
+                return rows
+        rows.append(call(*(current if tails else [at.car for at in current])))
         current = [at.cdr for at in current]
         STATE.charge(1)
 

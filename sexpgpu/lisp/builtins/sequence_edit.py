@@ -18,13 +18,15 @@ from sexpgpu.lisp.builtins.designators import (
     sequence_items,
     sequence_like,
     store_items,
+    true,
     two_argument_test,
 )
 from sexpgpu.lisp.builtins.equality import eql, eql_key, equal, equal_key
+from sexpgpu.lisp.calls import as_function, check_count, primary
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.state import STATE
-from sexpgpu.lisp.values import NIL, Cons
+from sexpgpu.lisp.values import NIL, Cons, Function, T
 
 _KEYS = "&key from-end start end count key"
 
@@ -54,16 +56,32 @@ def _chosen(
 
 def _remove(sequence: Any, test: Test, from_end: Any, start: Any, end: Any, count: Any) -> Any:
     items = sequence_items(sequence)
-    if start is end is count is None and from_end is NIL:
-        kept: list[Any] = []
-        for item in items:
-            if not test(item):
-                kept.append(item)
-        return sequence if len(kept) == len(items) else sequence_like(sequence, kept)
     gone = _chosen(items, test, from_end, start, end, count)
     if not gone:
         return sequence
     return sequence_like(sequence, [x for i, x in enumerate(items) if i not in gone])
+
+
+def invoke_each(function: Function, items: list[Any], gone: Any) -> list[Any]:
+    """The items for which a predicate does not answer `gone`, T or NIL."""
+    kept: list[Any] = []
+    for item in items:
+        call = function.call
+        answer = call(item)
+        if answer is not NIL and answer is not T:
+            answer = T if true(primary(answer)) else NIL
+        if answer is not gone:
+            kept.append(item)
+    return kept
+
+
+def _without(sequence: Any, designator: Any, gone: Any) -> Any:
+    """The sequence without the elements whose answer is `gone`, T or NIL."""
+    function = as_function(designator)
+    check_count(function, 1)
+    items = sequence_items(sequence)
+    kept = invoke_each(function, items, gone)
+    return sequence if len(kept) == len(items) else sequence_like(sequence, kept)
 
 
 def _declare_removers(name: str) -> None:
@@ -90,6 +108,8 @@ def _declare_removers(name: str) -> None:
         count: Any = None,
         key: Any = None,
     ) -> Any:
+        if start is end is count is key is None and from_end is NIL:
+            return _without(sequence, predicate_, T)
         return _remove(sequence, predicate(predicate_, key), from_end, start, end, count)
 
     def by_predicate_not(
@@ -101,6 +121,8 @@ def _declare_removers(name: str) -> None:
         count: Any = None,
         key: Any = None,
     ) -> Any:
+        if start is end is count is key is None and from_end is NIL:
+            return _without(sequence, predicate_, NIL)
         matches = predicate(predicate_, key, negate=True)
         return _remove(sequence, matches, from_end, start, end, count)
 

@@ -104,7 +104,9 @@ _declare("position", _position, "The index of the first element (or nil)")
 _declare("count", _count, "The number of elements")
 
 
-_SHORT = 64  # letters of a pattern that Python may look for: in a time that the text's length tells
+LONGEST_PATTERN = (
+    64  # letters of a pattern that Python may look for: in a time that the text's length tells
+)
 
 
 @builtin("search", "(pattern sequence &key from-end test test-not key start1 start2 end1 end2)")
@@ -123,7 +125,7 @@ def search(
     """The index in SEQUENCE where the elements of PATTERN first follow one another, or nil."""
     if type(pattern) is String and type(sequence) is String and test is test_not is key is None:
         part, text = text_of_string(pattern), text_of_string(sequence)
-        if len(part) <= _SHORT:
+        if len(part) <= LONGEST_PATTERN:
             begin, end = bounds(len(part), start1, end1)
             within = bounds(len(text), start2, end2)
             STATE.charge(len(text) >> 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sexpgpu.lisp.builtins.arithmetic import FAST_BINARY
+from sexpgpu.lisp.builtins.arithmetic import FAST_BINARY, add2
 from sexpgpu.lisp.builtins.designators import (
     bounds,
     changeable_cons,
@@ -29,7 +29,7 @@ from sexpgpu.lisp.calls import call as call_function
 from sexpgpu.lisp.errors import index_error, literal_change, type_error
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.state import STATE
-from sexpgpu.lisp.values import MV, NIL, Char, Cons, Foreign, String, T, Vector, char
+from sexpgpu.lisp.values import MV, NIL, Char, Cons, Foreign, Function, String, T, Vector, char
 
 
 @builtin("length", "(sequence)", overload=True)
@@ -299,17 +299,24 @@ def reduce(
         items = [initial_value, *items]
     if not items:
         return call_function(call)
-    total = items[0]
     if len(items) == 1:
-        return total
+        return items[0]
     check_count(call, 2)
-    backward = from_end is not NIL
-    combine = FAST_BINARY.get(call)
+    return invoke_between(call, items, from_end is not NIL)
+
+
+def invoke_between(function: Function, items: list[Any], backward: bool) -> Any:
+    """Combine items from the first on; `backward`: what was combined comes second."""
+    combine = FAST_BINARY.get(function)
+    if combine is add2 and set(map(type, items)) == {int}:
+        return sum(items)
+    total = items[0]
     for item in items[1:]:
         if combine is not None:
             total = combine(item, total) if backward else combine(total, item)
             continue
-        total = call.call(item, total) if backward else call.call(total, item)
+        call = function.call
+        total = call(item, total) if backward else call(total, item)
         if type(total) is MV:
             total = total[0] if total else NIL
     return total

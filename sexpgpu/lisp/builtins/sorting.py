@@ -44,9 +44,8 @@ def _natural_order(items: list[Any], predicate: Any) -> list[Any] | None:
     ascending = function is BUILTINS["<"].function
     if not ascending and function is not BUILTINS[">"].function:
         return None
-    for item in items:
-        if type(item) is not int:
-            return None
+    if set(map(type, items)) != {int}:
+        return None
     STATE.charge(len(items) * len(items).bit_length())
     return sorted(items, reverse=not ascending)
 

@@ -13,7 +13,13 @@ stack of sites, truth, redefinition. What it adds is speed:
   have the layout of the closures', so that hot and cold code share them;
 - a path of a function that makes no calls pushes nothing on the stack of sites: what fails on it
   pushes first (`Unit.slow`);
+- the turns of a loop whose body takes no fuel are counted by Python, and paid when it is left;
+- variables that can only hold integers, by all that they are bound and set to, are not asked;
 - exits are `return`, `break` and `continue` where control does not leave the code.
+
+What this asks of the others: `emit` changes nothing but frames and variables, since the code of a
+node may be made more than once; and a builtin that calls the program's functions reads
+`function.call` each time, since hot code takes its place there.
 
 Only text of our own making is compiled: names of variables and functions of the user's never get
 into it, values come in as globals.

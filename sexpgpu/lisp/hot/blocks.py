@@ -9,7 +9,8 @@ from sexpgpu.lisp.case_macros import Case, case_key
 from sexpgpu.lisp.control import Jump
 from sexpgpu.lisp.errors import LimitError, control_error
 from sexpgpu.lisp.exits import BlockNode, Go, ReturnFrom, TagbodyNode, UnwindProtect
-from sexpgpu.lisp.hot.unit import Dest, Exit, Line, Loop, Unit
+from sexpgpu.lisp.hot.parts import STATEMENT, Dest, Exit, Loop
+from sexpgpu.lisp.hot.unit import Line, Unit
 from sexpgpu.lisp.hot.writer import (
     WRITERS,
     branches,
@@ -34,7 +35,7 @@ def _block(unit: Unit, node: BlockNode, dest: Dest) -> None:
     if block.var.captured:
         frame = block.var.frame
         assert frame is not None
-        if frame not in unit.frames:
+        if node.in_loop:
             unit.own_frame(frame)
         token = unit.name("b")
         unit.emit(f"{token} = Activation()")
@@ -149,7 +150,7 @@ def write_tagbody(unit: Unit, node: TagbodyNode, dest: Dest, resumed: str) -> No
         end = starts[number + 1] if number + 1 < len(starts) else len(node.statements)
         with unit.captured() as lines:
             for statement in node.statements[start:end]:
-                write(unit, statement, Dest("", statement=True))
+                write(unit, statement, STATEMENT)
         parts.append(lines)
     caught = tagbody.exits and unit.opaque > opaque
     if not (exit.used or loop.passing or caught or resumed):

@@ -16,7 +16,8 @@ from sexpgpu.lisp.callnodes import (
 )
 from sexpgpu.lisp.calls import as_function, check_count
 from sexpgpu.lisp.errors import undefined_function
-from sexpgpu.lisp.hot.unit import Dest, Unit
+from sexpgpu.lisp.hot.parts import Dest
+from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import WRITERS, operands, value, write_closure
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import Function, Symbol

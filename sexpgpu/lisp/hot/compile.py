@@ -8,7 +8,8 @@ from typing import Any
 
 from sexpgpu.lisp.exits import TagbodyNode
 from sexpgpu.lisp.hot import blocks, loops
-from sexpgpu.lisp.hot.unit import RETURN, Entry, Line, MakeFrame, Unit
+from sexpgpu.lisp.hot.parts import RETURN, Entry, MakeFrame
+from sexpgpu.lisp.hot.unit import Line, Unit
 from sexpgpu.lisp.hot.writer import branches, test, write, write_effect
 from sexpgpu.lisp.nodes import If, Node, Progn
 from sexpgpu.lisp.scope import Var
@@ -44,18 +45,20 @@ def compile_lambda(tier: FunctionTier) -> Maker | None:
 
 
 def _two_bodies(unit: Unit, node: Node, parameters: list[Var]) -> None:
-    """The body of a function; where it computes with parameters that never change, it is written
-    once more before, for the case that these are all integers."""
+    """The body of a function; where it computes more than once with parameters that never change,
+    it is written once more before, for the case that these are all integers."""
     unit.asked.clear()
     with unit.captured() as lines:
         _body(unit, node)
-    whole = [var for var in parameters if var in unit.asked]
+    whole = [var for var in parameters if unit.asked.get(var, 0) > 1]
     if whole and len(lines) < _LONG:
+        saved = set(unit.whole), set(unit.unknown)
         unit.whole.update(whole)
+        unit.unknown.clear()
         names = [unit.variable(var) for var in whole]
         with unit.block(f"if {' and '.join(f'type({name}) is int' for name in names)}:"):
             _body(unit, node)
-        unit.whole.difference_update(whole)
+        unit.whole, unit.unknown = saved
     unit.put(lines)
 
 

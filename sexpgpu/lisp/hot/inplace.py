@@ -7,10 +7,13 @@ from typing import Any
 
 from sexpgpu.lisp.builtins.hash_tables import HashTable
 from sexpgpu.lisp.callnodes import CallFixed
+from sexpgpu.lisp.calls import truth
 from sexpgpu.lisp.hot.calls import INLINED, SINGLE
-from sexpgpu.lisp.hot.numbers import both, integers, is_integer
-from sexpgpu.lisp.hot.unit import Dest, Unit
+from sexpgpu.lisp.hot.numbers import SMALL, both, integers, is_integer
+from sexpgpu.lisp.hot.parts import Dest
+from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import TESTS, operands, truth_of, value
+from sexpgpu.lisp.inline import BIG
 from sexpgpu.lisp.loop_macro import COLLECT
 from sexpgpu.lisp.nodes import Constant
 from sexpgpu.lisp.registry import BUILTINS
@@ -54,7 +57,8 @@ def _mod(unit: Unit, node: CallFixed, dest: Dest) -> bool:
     checks = integers(unit, node.arguments, [a, b])
     divisor = node.arguments[1]
     if not (type(divisor) is Constant and type(divisor.value) is int and divisor.value):
-        checks.append(b)
+        # No zero, and none so long that dividing by it is charged.
+        checks += [b, f"{unit.constant(SMALL)} < {b} < {unit.constant(BIG)}"]
     slow = unit.slow(by_builtin(node.function, node.site))
     done = f"{a} % {b}"
     unit.give(f"({done} if {both(checks)} else {slow}({a}, {b}))" if checks else done, dest)
@@ -78,26 +82,54 @@ for _name in ("aref", "svref"):
     INLINED[function_of(_name)] = _element
 
 
-def _parity_test(unit: Unit, node: CallFixed) -> str:
-    name = unit.atom(value(unit, node.arguments[0]))
+# ---------------------------------------------------------------- tests
+
+Tester = Callable[[Unit, CallFixed], str | None]
+TESTED: dict[Function, Tester] = {}
+DECIDED: set[Function] = set()  # builtins whose value is never a tensor, nor several values
+
+
+def tested(name: str) -> Callable[[Tester], Tester]:
+    """Declare how the truth of a builtin's value is written in place; None: not in this call."""
+
+    def declare(tester: Tester) -> Tester:
+        TESTED[function_of(name)] = tester
+        return tester
+
+    return declare
+
+
+def asking(node: CallFixed) -> Callable[..., bool]:
+    """The slow path of a test: the truth of what the builtin says."""
     asked = by_builtin(node.function, node.site)
 
-    def ask(item: Any) -> bool:
-        from sexpgpu.lisp.calls import truth
+    def ask(*arguments: Any) -> bool:
+        return truth(asked(*arguments))
 
-        return truth(asked(item))
+    return ask
 
+
+def _parity(unit: Unit, node: CallFixed) -> str:
+    name = unit.atom(value(unit, node.arguments[0]))
     bit = "== 1" if node.function is function_of("oddp") else "== 0"
-    return f"({name} & 1 {bit} if type({name}) is int else {unit.slow(ask)}({name}))"
+    return f"({name} & 1 {bit} if type({name}) is int else {unit.slow(asking(node))}({name}))"
 
 
-_PARITIES = (function_of("oddp"), function_of("evenp"))
+TESTED[function_of("oddp")] = TESTED[function_of("evenp")] = _parity
 
 
 def _fixed_test(unit: Unit, node: CallFixed) -> str:
-    if node.function in _PARITIES and len(node.arguments) == 1:
-        return _parity_test(unit, node)
+    tester = TESTED.get(node.function)
+    high = node.function.maximum
+    count = len(node.arguments)
+    fits = count >= node.function.minimum and (high is None or count <= high)
+    if tester is not None and fits:
+        written = tester(unit, node)
+        if written is not None:
+            return written
     name = unit.atom(value(unit, node, raw=True))
+    if node.function in DECIDED:
+        return f"({name} is not NIL)"
     return truth_of(unit, name, node.site)
 
 
@@ -183,5 +215,15 @@ _NAMES = (
 SINGLE.update(
     function
     for name in _NAMES.split()
+    if name in BUILTINS and (function := BUILTINS[name].function) is not None
+)
+
+_DECIDED = (
+    "search position string= string/= string< string> char= equal equalp eql symbolp stringp "
+    "numberp integerp listp functionp characterp vectorp consp hash-table-p member assoc"
+)
+DECIDED.update(
+    function
+    for name in _DECIDED.split()
     if name in BUILTINS and (function := BUILTINS[name].function) is not None
 )

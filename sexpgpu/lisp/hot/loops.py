@@ -3,10 +3,13 @@ hands over in the middle of its turns: the limit of dotimes, the rest of dolist'
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 from sexpgpu.lisp.errors import type_error
-from sexpgpu.lisp.hot.unit import Dest, Unit
+from sexpgpu.lisp.hot.parts import Dest, Loop
+from sexpgpu.lisp.hot.unit import Line, Unit
 from sexpgpu.lisp.hot.writer import (
     WRITERS,
     test,
@@ -37,15 +40,74 @@ def _counted(unit: Unit, node: Counted, dest: Dest, resumed: str = "") -> None:
             unit.emit(f"if not isinstance({limit}, int): {wrong}({limit})")
     name = unit.variable(node.var) if resumed else unit.bind(node.var)
     unit.assigned.add(node.var)
-    if not node.var.assigned:
-        unit.whole.add(node.var)
     if not resumed:
         unit.emit(f"{name} = 0")
-    with unit.loop(f"while {name} < {limit}:"):
-        unit.take_fuel(unit.constant(node.site))
-        write_effect(unit, node.body)
-        unit.emit(f"{name} = {name} + 1")
+    outside = unit.indent
+    body, loop, quiet = _body_of(unit, lambda: write_effect(unit, node.body))
+    site = unit.constant(node.site)
+    if quiet and not (node.var.sets or node.var.captured):
+        start, stop = unit.name("n"), unit.name("n")
+        with unit.block(f"while {name} < {limit}:"):
+            _refuelled(unit, site)
+            unit.emit(f"{start} = {name}")
+            unit.emit(f"{stop} = {name} + state.fuel")
+            unit.emit(f"if {stop} > {limit}: {stop} = {limit}")
+            with unit.block("try:"):
+                unit.emit(f"for {name} in range({name}, {stop}):")
+                unit.put(body or [(outside, "pass")], unit.indent - outside + 1)
+                with unit.block("else:"):
+                    unit.emit(f"{name} = {stop}")
+                    unit.emit("continue")
+                unit.emit("break")
+            with unit.block("finally:"):
+                unit.emit(f"state.fuel -= {name} - {start} + ({name} != {stop})")
+    else:
+        with unit.block(f"while {name} < {limit}:"):
+            unit.take_fuel(site)
+            unit.put(body, unit.indent - outside)
+            unit.emit(f"{name} = {name} + 1")
+    unit.pass_on(loop)
     write(unit, node.result, dest)
+
+
+def _body_of(unit: Unit, work: Callable[[], None]) -> tuple[list[Line], Loop, bool]:
+    """The lines of a loop's body, its Python loop, and whether nothing in the body takes fuel or
+    looks at what is left of it: then the turns can be counted by Python, and paid all at once."""
+    loop = Loop()
+    marks = unit.marks
+    unit.loops.append(loop)
+    with unit.captured() as lines:
+        work()
+    unit.loops.pop()
+    quiet = unit.marks == marks
+    unit.marks += 1
+    return lines, loop, quiet
+
+
+def _refuelled(unit: Unit, site: str) -> None:
+    """Make sure that there is fuel for one turn at least, which is still to be paid."""
+    with unit.block("if state.fuel <= 0:"):
+        unit.emit("state.fuel -= 1")
+        unit.emit(f"state.refuel({site})")
+        unit.emit("state.fuel += 1")
+
+
+def _counted_turns(unit: Unit, header: str, site: str, body: list[Line], deeper: int) -> None:
+    """A loop whose turns an iterator counts; the body leaves it by `break`."""
+    start, turns = unit.name("n"), unit.name("n")
+    unit.names["repeat"] = repeat
+    with unit.block(header):
+        _refuelled(unit, site)
+        unit.emit(f"{start} = state.fuel")
+        unit.emit(f"{turns} = repeat(None, {start})")
+        with unit.block("try:"):
+            unit.emit(f"for _ in {turns}:")
+            unit.put(body, deeper)
+            with unit.block("else:"):
+                unit.emit("continue")
+            unit.emit("break")
+        with unit.block("finally:"):
+            unit.emit(f"state.fuel -= {start} - {turns}.__length_hint__()")
 
 
 def _listed(unit: Unit, node: Listed, dest: Dest, resumed: str = "") -> None:
@@ -56,8 +118,8 @@ def _listed(unit: Unit, node: Listed, dest: Dest, resumed: str = "") -> None:
     outside = unit.frame
     inner = node.var.frame if node.var.captured else None
     name = unit.bind(node.var)
-    with unit.loop(f"while isinstance({at}, Cons):"):
-        unit.take_fuel(unit.constant(node.site))
+
+    def turn() -> None:
         if inner is None:
             unit.emit(f"{name} = {at}.car")
             unit.emit(f"{at} = {at}.cdr")
@@ -66,9 +128,20 @@ def _listed(unit: Unit, node: Listed, dest: Dest, resumed: str = "") -> None:
             unit.emit(f"{at} = {at}.cdr")
             unit.own_frame(inner, {node.var.index: item})
         write_effect(unit, node.body)
+        unit.frame = outside
+
+    body, loop, quiet = _body_of(unit, turn)
+    header, site = f"while isinstance({at}, Cons):", unit.constant(node.site)
+    if quiet:
+        body.append((unit.indent, f"if not isinstance({at}, Cons): break"))
+        _counted_turns(unit, header, site, body, 3)
+    else:
+        with unit.block(header):
+            unit.take_fuel(site)
+            unit.put(body, 1)
+    unit.pass_on(loop)
     wrong = unit.slow(_not_a("list", node.site))
     unit.emit(f"if {at} is not NIL: {wrong}({at})")
-    unit.frame = outside
     if inner is None:
         unit.emit(f"{name} = NIL")
     else:
@@ -87,14 +160,23 @@ def _do_loop(unit: Unit, node: DoLoop, dest: Dest) -> None:
 
 
 def _repeat(unit: Unit, node: Repeat, dest: Dest) -> None:
-    with unit.loop("while True:"):
-        unit.take_fuel(unit.constant(node.site))
+    def turn() -> None:
         for item, ends in node.items:
             if ends is None:
                 write_effect(unit, item)
             else:
                 condition = test(unit, item)
                 unit.emit(f"if {condition if ends else f'not {condition}'}: break")
+
+    body, loop, quiet = _body_of(unit, turn)
+    site = unit.constant(node.site)
+    if quiet:
+        _counted_turns(unit, "while True:", site, body or [(unit.indent, "pass")], 3)
+    else:
+        with unit.block("while True:"):
+            unit.take_fuel(site)
+            unit.put(body, 1)
+    unit.pass_on(loop)
     unit.give("NIL", dest)
 
 

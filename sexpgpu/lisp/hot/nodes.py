@@ -7,8 +7,8 @@ from typing import Any
 from sexpgpu.lisp.control_macros import First
 from sexpgpu.lisp.errors import unbound_variable, undefined_function
 from sexpgpu.lisp.functions import GlobalFunction, Labels
-from sexpgpu.lisp.hot.numbers import is_integer
-from sexpgpu.lisp.hot.unit import Dest, Unit
+from sexpgpu.lisp.hot.parts import EFFECT, Dest
+from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import (
     TESTS,
     VALUES,
@@ -31,7 +31,6 @@ from sexpgpu.lisp.nodes import (
     GlobalRef,
     If,
     Let,
-    Node,
     Or,
     Progn,
     Sequential,
@@ -64,7 +63,7 @@ def _set_local(unit: Unit, node: SetLocal, dest: Dest) -> None:
 
 
 def _set_local_value(unit: Unit, node: SetLocal) -> str:
-    _set_local(unit, node, Dest(""))
+    _set_local(unit, node, EFFECT)
     return unit.variable(node.var)
 
 
@@ -194,7 +193,7 @@ def _let_around(unit: Unit, node: Let, inside: Any) -> None:
     frame = fresh(node.in_loop, node.variables)
     if frame is None:
         for var, init in zip(node.variables, node.inits, strict=True):
-            _bind(unit, var, init)
+            write(unit, init, Dest(unit.bind(var)))
     else:
         given = operands(unit, node.inits)
         for var in node.variables:
@@ -212,15 +211,9 @@ def _sequential(unit: Unit, node: Sequential, dest: Dest) -> None:
     if frame is not None:
         unit.own_frame(frame)
     for var, init in zip(node.variables, node.inits, strict=True):
-        _bind(unit, var, init)
+        write(unit, init, Dest(unit.bind(var)))
     write(unit, node.body, dest)
     unit.frame = saved
-
-
-def _bind(unit: Unit, var: Var, init: Node) -> None:
-    write(unit, init, Dest(unit.bind(var)))
-    if not var.assigned and is_integer(unit, init):
-        unit.whole.add(var)
 
 
 def _bind_values(unit: Unit, node: BindValues, dest: Dest) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 from sexpgpu.lisp.builtins.equality import eql
 from sexpgpu.lisp.callnodes import CallFixed
 from sexpgpu.lisp.calls import primary, truth
-from sexpgpu.lisp.hot.unit import Dest, Unit
+from sexpgpu.lisp.hot.parts import Dest
+from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import (
     TESTS,
     VALUES,
@@ -29,10 +30,12 @@ from sexpgpu.lisp.inline import (
     Same,
     ZeroTest,
 )
-from sexpgpu.lisp.nodes import Constant, LocalRef, Node
+from sexpgpu.lisp.nodes import Constant, If, LocalRef, Node
+from sexpgpu.lisp.scope import Var
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import CL, NIL, Char, Cons, SrcCons, Symbol
 
+SMALL = -BIG
 Operation = Callable[[Any, Any], Any]
 
 
@@ -42,11 +45,31 @@ def is_integer(unit: Unit, node: Node) -> bool:
     if kind is Constant:
         return type(node.value) is int  # type: ignore[attr-defined]
     if kind is LocalRef:
-        return node.var in unit.whole  # type: ignore[attr-defined]
+        return is_whole(unit, node.var)  # type: ignore[attr-defined]
     if isinstance(node, Arithmetic):
         return is_integer(unit, node.first) and is_integer(unit, node.second)
-    if isinstance(node, CallFixed) and node.function is CL.own("mod").function:
-        return all(is_integer(unit, item) for item in node.arguments)
+    if isinstance(node, CallFixed):
+        if node.function is CL.own("mod").function:
+            return all(is_integer(unit, item) for item in node.arguments)
+        return node.function is CL.own("length").function
+    if isinstance(node, If):
+        return is_integer(unit, node.yes) and is_integer(unit, node.no)
+    return False
+
+
+def is_whole(unit: Unit, var: Var) -> bool:
+    """Whether a variable is known to hold ordinary integers only: everything that it is bound or
+    set to is one, if the variable itself is."""
+    if var in unit.whole:
+        return True
+    if var.inits is None or var in unit.unknown:
+        return False
+    before = set(unit.whole)
+    unit.whole.add(var)
+    if all(is_integer(unit, node) for node in (*var.inits, *var.sets)):
+        return True
+    unit.whole = before  # and what was only true with it
+    unit.unknown.add(var)
     return False
 
 
@@ -61,8 +84,8 @@ def integers(unit: Unit, nodes: list[Node], names: list[str]) -> list[str]:
     for node, name in zip(nodes, names, strict=True):
         if not is_integer(unit, node):
             checks.append(f"type({name}) is int")
-            if isinstance(node, LocalRef) and not (node.var.assigned or node.var.captured):
-                unit.asked.add(node.var)
+            if isinstance(node, LocalRef) and not (node.var.sets or node.var.captured):
+                unit.asked[node.var] = unit.asked.get(node.var, 0) + 1
     return checks
 
 
@@ -86,9 +109,9 @@ def _arithmetic(unit: Unit, node: Arithmetic, dest: Dest) -> None:
     other = f"{slow}({first}, {second})"
     checks = integers(unit, nodes, [first, second])
     if node.name == "*":
-        big = unit.constant(BIG)
+        big, small = unit.constant(BIG), unit.constant(SMALL)
         checks += [
-            f"-{big} < {name} < {big}"
+            f"{small} < {name} < {big}"
             for item, name in zip(nodes, (first, second), strict=True)
             if not (type(item) is Constant and type(item.value) is int and -BIG < item.value < BIG)
         ]
@@ -100,6 +123,14 @@ def _arithmetic(unit: Unit, node: Arithmetic, dest: Dest) -> None:
     ]
     if not checks or not floats:
         unit.emit(f"{name} = {sum_of if not checks else other}")
+    elif len(checks) == 2 and node.name != "*":
+        # One look at the result instead of one at each operand.
+        with unit.block("try:"):
+            unit.emit(f"{name} = {sum_of}")
+        with unit.block("except NUMERIC:"):
+            unit.emit(f"{name} = None")
+        plain = f"type({name}) is float and {name} - {name} == 0.0"
+        unit.emit(f"if type({name}) is not int and not ({plain}): {name} = {other}")
     else:
         if not any(type(item) is Constant and type(item.value) is float for item in nodes):
             with unit.block(f"if {both(checks)}:"):

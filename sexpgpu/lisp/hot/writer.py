@@ -13,7 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from sexpgpu.lisp.calls import truth
-from sexpgpu.lisp.hot.unit import Dest, Line, Unit
+from sexpgpu.lisp.hot.parts import EFFECT, Dest
+from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.nodes import Constant, LocalRef, Node
 from sexpgpu.lisp.state import Site
 from sexpgpu.lisp.values import (
@@ -115,7 +116,7 @@ def write_closure(unit: Unit, node: Node, dest: Dest) -> None:
 def write_effect(unit: Unit, node: Node) -> None:
     """Evaluate a node for what it does."""
     if not is_simple(node):
-        write(unit, node, Dest(""))
+        write(unit, node, EFFECT)
 
 
 # ---------------------------------------------------------------- truth
@@ -186,10 +187,3 @@ def branches(
     if lines:
         unit.emit("else:")
         unit.put(lines)
-
-
-def lines_of(unit: Unit, work: Callable[[], None]) -> list[Line]:
-    """The lines that `work` writes."""
-    with unit.captured() as lines:
-        work()
-    return lines

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +15,13 @@ from sexpgpu.lisp.batch import Batch
 from sexpgpu.lisp.printer import prin1_text
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.state import STATE, Limits
-from sexpgpu.lisp.tiers import FOREVER, THRESHOLDS
+from sexpgpu.lisp.tiers import FOREVER, thresholds
 from sexpgpu.source import Source
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "cross"))
 from lisp_programs import program
 
 LIMITS = Limits(fuel=300_000, seconds=20)
-
-
-@contextmanager
-def thresholds(calls: int, turns: int) -> Generator[None]:
-    """What is analysed in here is hot after so many calls and turns."""
-    saved = THRESHOLDS.calls, THRESHOLDS.turns
-    THRESHOLDS.calls, THRESHOLDS.turns = calls, turns
-    try:
-        yield
-    finally:
-        THRESHOLDS.calls, THRESHOLDS.turns = saved
 
 
 MODES = {"cold": (FOREVER, FOREVER), "hot": (0, 0), "switched": (2, 2)}
@@ -230,6 +218,22 @@ SAME = {
            end (push :end log))
           log))
         (list (f 0) (f 9) (f 2) (f 2))""",
+    "a block of every round, left by a closure": """
+        (defun f (n m) (let ((out nil))
+          (dotimes (i 3)
+            (push (block b (mapc (lambda (x) (when (> x (+ n m i)) (return-from b (* n x)))) '(1 3 5 7)) i)
+                  out))
+          (list (+ n m) (* n m) (- n 1) out)))
+        (loop for k below 6 collect (f k 1) collect (f 1.5 k))""",
+    "variables that come to hold other than integers": """
+        (defun f (x) (let ((a 0) (b 1) (c 0)) (dotimes (i 6) (setq c (+ a b)) (when (= i 3) (setq b x))
+                                                             (setq a (+ c 1))) (list a b c)))
+        (list (f 1) (f 1.5) (f 1/3) (f 2))""",
+    "loops inside loops whose turns are counted": """
+        (let ((n 0) (l nil))
+          (dotimes (i 5) (dotimes (j i) (setq n (+ n (* i j)))) (dolist (x '(1 2 3)) (setq n (- n x)))
+            (loop for k below 4 while (< n 1000) collect (+ k n) into m finally (push m l)))
+          (list n l))""",
     "eql of numbers": """
         (defun f (a b) (list (eql a b) (eq a b) (if (eql a 3) :three nil) (if (eq b 'x) :x nil)))
         (mapcar #'f (list 1 1.0 300000000000 3 'x 1/2) (list 1 1 300000000000 3 'x 1/2))""",
@@ -304,6 +308,16 @@ def test_a_leaf_at_the_limit_of_the_depth_is_too_deep(mode: str) -> None:
       (f {})"""
     assert shown(text.format(48), mode, depth=50)[0] == "50"
     assert "E-LIMIT-002" in shown(text.format(49), mode, depth=50)[0]
+
+
+@pytest.mark.slow
+def test_all_tests_of_the_lisp_pass_hot() -> None:
+    here = Path(__file__)
+    command = [sys.executable, "-m", "pytest", "--hot", "-q", "-p", "no:cacheprovider"]
+    chosen = ["tests/unit/lisp", "tests/unit/trace", "tests/cross/test_lisp_sbcl.py"]
+    command += [*chosen, f"--ignore={here}", "-m", "not slow"]
+    done = subprocess.run(command, cwd=here.parents[3], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-5000:]
 
 
 def test_what_runs_often_does_become_hot() -> None:
