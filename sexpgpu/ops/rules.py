@@ -127,7 +127,7 @@ def check_shape(name: str, shape: tuple[int, ...], batch: int | None = None) -> 
     for extent in shape:
         if extent < 0:
             raise OpError(E_SHAPE_008, f"{name}: shape {list_of(shape)} has a negative extent")
-        size *= extent
+        size *= extent or 1  # beside an extent of 0, too, the others must be ones that exist
         if size > MAX_SIZE:
             raise OpError(E_SHAPE_008, f"{name}: shape {list_of(shape)} has over 2^40 elements")
     if batch is not None and batch >= len(shape):
