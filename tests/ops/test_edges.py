@@ -236,6 +236,14 @@ def test_halves_round_once() -> None:
         assert float(total) == 4096.0  # a sum in bf16 would stop at 256
 
 
+def test_one_truth_for_all_elements() -> None:
+    x, y = f32([1, NAN], [3, 4]), f32([5, 6], [7, -0.0])
+    for holds in (True, False):
+        test = np.broadcast_to(np.bool_(holds), x.shape)
+        expect(x if holds else y, "select", test, x, y)
+    expect(np.zeros((0, 2), np.float32), "select", *[np.zeros((0, 2), t) for t in (bool, "f", "f")])
+
+
 # ---- nothing at all ------------------------------------------------------------------------
 def test_empty_tensors() -> None:
     empty = np.zeros((0, 3), np.float32)

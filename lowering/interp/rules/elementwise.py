@@ -152,6 +152,8 @@ def _shift_right(x: np.ndarray, n: np.ndarray) -> np.ndarray:
 # ---- selection, dtypes ---------------------------------------------------------------------
 @evaluates("select", raw=True)
 def _select(test: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if test.size and not any(test.strides):  # one truth for all: the guard of an update
+        return x if test.flat[0] else y
     return np.where(test, x, y)
 
 
