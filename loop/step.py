@@ -264,7 +264,7 @@ class Step:
                 update = self.document.updates[path]
                 inputs = given | self._own(engine, path, state, clipped)
                 inputs[APPLIED] = due
-                out = engine.call(self._update_graphs[update.graph], inputs)
+                out = engine.call_often(self._update_graphs[update.graph], inputs)
                 self._update_seen(engine, path, inputs)
                 params[path] = out["p"]
                 if update.states:
@@ -301,7 +301,7 @@ class Step:
             for path in members:
                 graph = self.document.graphs[self.document.updates[path].sums[k]]
                 inputs = given | sums | self._own(engine, path, state, clipped)
-                total = engine.add(total, engine.call(graph, inputs)["part"])
+                total = engine.add(total, engine.call_often(graph, inputs)["part"])
             sums[f"global/{k}"] = total
         return sums
 

@@ -31,6 +31,10 @@ class Engine(Protocol):
         """The graph's outputs for inputs given by name (more than it has: the rest is unused)."""
         ...
 
+    def call_often(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """As `call`, for a graph that a step calls many times: its code is made once."""
+        ...
+
     def accumulate(
         self,
         body: Callable[[Tree, Array], dict[str, Array]],

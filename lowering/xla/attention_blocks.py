@@ -7,6 +7,7 @@ Blocks that a causal mask or a window hides whole are left out of the loops.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -59,6 +60,7 @@ class Plan(NamedTuple):
         return -(-self.keys // self.block)
 
 
+@partial(jax.jit, static_argnums=0)  # layers of one shape are traced once
 def forward(
     plan: Plan, q: jax.Array, k: jax.Array, v: jax.Array, rest: Rest
 ) -> tuple[jax.Array, jax.Array]:
@@ -106,6 +108,7 @@ def forward(
     return parts.positions(out, plan.queries), parts.rows_back(lse)
 
 
+@partial(jax.jit, static_argnums=0, static_argnames="bias_only")
 def backward(
     plan: Plan,
     q: jax.Array,

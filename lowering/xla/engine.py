@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -17,6 +18,8 @@ from sexpgpu.lowering.xla.dtypes import I32, LAX
 from sexpgpu.lowering.xla.evaluate import Bodies, Watch, apply, evaluate
 from sexpgpu.lowering.xla.options import PLAIN, Lowering
 
+Arrays: TypeAlias = dict[str, Array]
+
 
 class XlaEngine:
     """Traces graphs and what joins them. Made anew for each compilation."""
@@ -27,9 +30,17 @@ class XlaEngine:
         self.lowering = lowering
         self.watch = watch
         self.names = names
+        self._often: dict[Graph, Callable[[Arrays], Arrays]] = {}
 
     def call(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
         return evaluate(graph, inputs, self.lowering, self.watch, self.names)
+
+    def call_often(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        if self.watch is not None:
+            return self.call(graph, inputs)  # what is watched must not stay inside another trace
+        if graph not in self._often:
+            self._often[graph] = jax.jit(partial(self.call, graph))
+        return self._often[graph]({name: inputs[name] for name in graph.inputs})
 
     def apply(self, node: Node, operands: tuple[Array, ...]) -> tuple[Array, ...]:
         """One node's results, as `call` would compute them."""
