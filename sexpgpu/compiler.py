@@ -67,9 +67,12 @@ class Compiled:
 
     @property
     def document(self) -> Document | None:
-        """The document. Its manifest is made when it is first asked for: a check needs none."""
+        """The document. Its graphs go through the last passes, and its manifest is made, when it is
+        first asked for: a check needs neither."""
         made = self._document
         if made is not None and not made.manifest:
+            if self.assembly is not None:
+                self.assembly.store.finish()
             made.manifest = make_manifest(self.source, made.sources, self.selection)
         return made
 

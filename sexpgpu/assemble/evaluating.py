@@ -19,7 +19,6 @@ from sexpgpu.ir.document import Metric, Stage
 from sexpgpu.ir.graph import Graph, Value
 from sexpgpu.lisp.calls import call_values, values_list
 from sexpgpu.lisp.values import NIL, Function
-from sexpgpu.passes.pipeline import optimized
 from sexpgpu.trace.context import Trace, tracing
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 
@@ -61,7 +60,7 @@ def trace_evaluation(
         value = values[0] if values else NIL
         got = resolve(value) if isinstance(value, Tensor | TensorSource) else value
         raise bad_result(evaluate, "a scalar float tensor, or a metric noted on the way,", got)
-    return optimized(trace.finish(outputs), precision), metrics
+    return store.passed(trace.finish(outputs), precision), metrics
 
 
 def trace_prediction(
@@ -71,6 +70,7 @@ def trace_prediction(
     predict: Function | None,
     model: Model,
     precision: str,
+    store: GraphStore,
 ) -> Graph:
     """`predict`: what the contract function of that name gives, or the model on the first value
     of prepare; outputs `out/0`, `out/1`, …"""
@@ -86,4 +86,4 @@ def trace_prediction(
             values = values_list(call_values(function, *arguments[:1]))
         for i, value in enumerate(tensors_of(trace, predict or prepare, values)):
             outputs[f"out/{i}"] = value
-    return optimized(trace.finish(outputs), precision)
+    return store.passed(trace.finish(outputs), precision)

@@ -21,7 +21,7 @@ from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.lisp.values import Function
 from sexpgpu.ops.control import runs_of
 from sexpgpu.passes.autodiff import gradients
-from sexpgpu.passes.pipeline import closed, optimized
+from sexpgpu.passes.pipeline import closed
 from sexpgpu.trace.context import Trace, tracing
 from sexpgpu.trace.runfile import Batch
 
@@ -105,7 +105,7 @@ def trace_training(
                 {f"loss/{name}/weight": weight for name, (_, weight) in terms.items()},
             )
         )
-    graph = optimized(trace.finish(outputs), precision)
+    graph = store.passed(trace.finish(outputs), precision)
     watched.add(trace, graph.name, precision)
     return Training(
         graph,

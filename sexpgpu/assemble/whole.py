@@ -34,7 +34,8 @@ class Assembly:
     """A document under construction, what was found wrong, and the parts that explain shows."""
 
     __slots__ = (
-        "assignment", "diagnostics", "document", "experiment", "function", "offered", "tree",
+        "assignment", "diagnostics", "document", "experiment", "function", "offered", "store",
+        "tree",
     )  # fmt: skip
 
     def __init__(self, experiment: Experiment, function: Callable[[str], Function | None]) -> None:
@@ -42,6 +43,7 @@ class Assembly:
         self.function = function  # a contract function of the file by its name
         self.diagnostics: list[Diagnostic] = []
         self.document: ir.Document | None = None
+        self.store = GraphStore()
         self.tree: Tree | None = None
         self.assignment: Assignment | None = None
         self.offered: list[str] = []  # names of diagnostics
@@ -110,13 +112,14 @@ class Assembly:
     # -- the parts ---------------------------------------------------------------------------
 
     def assemble(self, sources: list[Any]) -> None:
-        """Trace everything; sets `document` (its manifest still empty) when nothing failed."""
+        """Trace everything; sets `document` when nothing failed: its manifest still empty, and
+        what is left to do with its graphs in `store.finish`."""
         parts = self.contract()
         if parts is None:
             return
         run, stages, prepare, objective = parts
         tree = self.tree = Tree(run.model)
-        store = GraphStore()
+        store = self.store
         inits = Initializers(store)
         watched = Watched(run.run.diagnostics, store)
         assignment = self.attempt(lambda: Assignment(run.optimizer, tree))
@@ -143,7 +146,13 @@ class Assembly:
         if training is not None and (predict is not None or _takes_one(run.model)):
             graph = self.attempt(
                 lambda: trace_prediction(
-                    stages[0], stages[0].batch, eval_prepare, predict, run.model, run.run.precision
+                    stages[0],
+                    stages[0].batch,
+                    eval_prepare,
+                    predict,
+                    run.model,
+                    run.run.precision,
+                    store,
                 )
             )
             if graph is not None:

@@ -156,24 +156,27 @@ def diagnostics_of(
     data: bool = False,
 ) -> list[Diagnostic]:
     """Every diagnostic of FILE; with `data` also what is wrong with the data of a sound one."""
+    places: dict[str, Span | None] = {}
+    found: list[Diagnostic] = []
     try:
         source, base = source_of(file)
-        if not is_document(source):
-            compiled = _compile(source, base, variants, knobs or {}, limits or {})
-            document, found = compiled.document, compiled.diagnostics
-            places = _places(compiled)
-        else:
+        if is_document(source):
             from sexpgpu.ir.document_json import read_document
             from sexpgpu.ops import infer
 
-            document, found, places = read_document(source.text, infer), [], {}
+            document = read_document(source.text, infer)
+        else:
+            compiled = _compile(source, base, variants, knobs or {}, limits or {})
+            found = compiled.diagnostics
+            document = compiled.document if data else None  # which takes more than a check
+            places = _places(compiled)
     except SxError as error:
         return error.diagnostics
-    if data and document is not None:
-        from sexpgpu.loop.data.sample import data_problems
+    if not data or document is None:
+        return found
+    from sexpgpu.loop.data.sample import data_problems
 
-        return [*found, *data_problems(document, places)]
-    return found
+    return [*found, *data_problems(document, places)]
 
 
 def _places(compiled: Compiled) -> dict[str, Span | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
 from sexpgpu.diagnostics import render
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 
-PAUSE = 0.02
+PAUSE = 0.01
 """Seconds between two looks at the files: a look costs microseconds."""
 
 Seen = dict[str, tuple[int, int] | None]
@@ -55,9 +56,9 @@ def check_once(
     except SxError as error:
         return error.diagnostics, [file]
     paths = [source.path for source in compiled.session.sources if not source.standard]
-    if compiled.document is not None:
-        for loader in compiled.document.loaders:
-            for stage in loader.stages:
+    if compiled.assembly is not None:
+        for form in compiled.assembly.experiment.loaders.values():
+            for stage in form.loader.stages:
                 named: Any = stage.source.get("path") or []
                 several: list[str] = [named] if isinstance(named, str) else list(named)
                 paths += [os.path.join(stage.base, path) for path in several]
@@ -78,6 +79,7 @@ def watch(
         # What was saved while the check ran counts as a change: stamps from before it are kept.
         seen = {**stamps(paths), **{path: before[path] for path in paths if path in before}}
         tell(found, seconds)
+        gc.collect()  # which the command line turns off: what the check left behind
         if times is not None and (times := times - 1) == 0:
             return
         while (now := stamps(paths)) == seen:

@@ -336,14 +336,14 @@ class Session:
         """Warn of calls of functions that were never defined."""
         if any(d.severity == "error" for d in found):
             return
-        from sexpgpu.lisp.reports import function_fix, uncallable
-
         for symbol, (site, scope) in self._calls.items():
             if symbol.function is not None or symbol.macro is not None or symbol in self._failed:
                 continue
             span = site.span
             if span is None or span.source.standard:
                 continue
+            from sexpgpu.lisp.reports import function_fix, uncallable
+
             fix = function_fix(symbol, STATE.module, scope, span)
             self.warn(
                 Diagnostic(

@@ -58,12 +58,12 @@ def run(graph: Graph, policy: str) -> Graph:
     if policy not in POLICIES:
         headline = f"precision {policy!r}, wanted one of {' '.join(POLICIES)}"
         raise SxError(Diagnostic(E_NUM_001, headline))
-    if policy == F32 and _is_plain(graph):
+    if policy == F32 and is_plain(graph):
         return graph
     return Precision(graph, policy).run()
 
 
-def _is_plain(graph: Graph) -> bool:
+def is_plain(graph: Graph) -> bool:
     """Whether nothing in a graph is or asks for anything else than f32."""
     return all(
         node.numerics in (None, ISLAND_F32)
