@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sexpgpu.assemble.doubts import idle_warnings
-from sexpgpu.assemble.evaluating import trace_evaluation, trace_prediction
+from sexpgpu.assemble.evaluating import trace_prediction
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.initial import Initializers
+from sexpgpu.assemble.passes import Passes
 from sexpgpu.assemble.staging import row_faults, stage_faults, trace_stages
 from sexpgpu.assemble.turning import series_of, trace_curriculum
 from sexpgpu.assemble.updating import Assignment, Updates, clip_graph, hyper_graph
@@ -16,7 +17,6 @@ from sexpgpu.assemble.watching import Watched, of_the_loop
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
-from sexpgpu.forms.evaluations import EvaluationForm
 from sexpgpu.forms.experiment import Experiment
 from sexpgpu.forms.models import Model, Tree
 from sexpgpu.forms.runs import RunForm
@@ -62,15 +62,10 @@ class Assembly:
             self.diagnostics.append(self.experiment.session.report(error))
         except OpError as error:  # of a node that no operation of the file made
             run = self.experiment.run
-            self.error(error.code, error.message, run.span if run is not None else None, error.fix)
+            self.tell(error.code, error.message, run.span if run is not None else None, error.fix)
         return None
 
-    def error(self, code: Any, headline: str, span: Any = None, fix: str | None = None) -> None:
-        self.diagnostics.append(
-            Diagnostic(code, headline, [Label(span)] if span is not None else [], (), fix)
-        )
-
-    def warn(self, code: Any, headline: str, span: Any = None, fix: str | None = None) -> None:
+    def tell(self, code: Any, headline: str, span: Any = None, fix: str | None = None) -> None:
         self.diagnostics.append(
             Diagnostic(code, headline, [Label(span)] if span is not None else [], (), fix)
         )
@@ -83,10 +78,10 @@ class Assembly:
         prepare, objective = self.function("prepare"), self.function("objective")
         begun, failed = self.experiment.begun, self.experiment.session.has_failed
         if run is None and not any(kind == "run" for kind, _ in begun):
-            self.error(codes.E_RUN_001, "the file has no defrun", fix="add (defrun name :model …)")
+            self.tell(codes.E_RUN_001, "the file has no defrun", fix="add (defrun name :model …)")
         for name, found in (("prepare", prepare), ("objective", objective)):
             if found is None and not failed(name):
-                self.error(
+                self.tell(
                     codes.E_RUN_001,
                     f"the file defines no function {name}",
                     run.span if run is not None else None,
@@ -97,7 +92,7 @@ class Assembly:
         if loader is None and (("loader", run.run.train) in begun or failed(run.run.train)):
             return None  # what is wrong with it is reported already
         if loader is None:
-            self.error(
+            self.tell(
                 codes.E_RUN_001,
                 f"there is no loader {run.run.train} to train on",
                 run.places.get("train") or run.span,
@@ -138,8 +133,9 @@ class Assembly:
         if training is not None:
             metrics |= training.metrics
             self.diagnostics.extend(training.warnings)
-        evaluations = self._evaluations(run, prepare, objective, store, metrics)
-        self._check_followed(run, evaluations, metrics)
+        passes = Passes(self, run, prepare, objective, store, metrics)
+        evaluations = passes.all()
+        passes.check_followed(evaluations)
         predict = self.function("predict")
         eval_prepare = self.function("eval-prepare") or prepare
         # a mistake in the model would be reported again
@@ -274,117 +270,6 @@ class Assembly:
         }
         return clip_graph({p.path or "": p.shape for p in trained}, limit, clipped)
 
-    def _evaluations(
-        self,
-        run: RunForm,
-        prepare: Function,
-        objective: Function,
-        store: GraphStore,
-        metrics: dict[str, list[ir.Metric]],
-    ) -> list[ir.Evaluation]:
-        names = run.evaluations
-        declared = self.experiment.evaluations
-        if names is None:
-            names = list(declared)
-        made: list[ir.Evaluation] = []
-        for name in names:
-            form = declared.get(name)
-            if form is None and ("pass", name) in self.experiment.begun:
-                continue
-            if form is None:
-                self.error(
-                    codes.E_EVAL_001,
-                    f"defrun :eval names the pass {name}, which is not declared",
-                    run.places.get("eval") or run.span,
-                    did_you_mean(name, declared) or "declare it with defeval",
-                )
-                continue
-            evaluation = self.attempt(
-                lambda form=form: self._evaluation(run, form, prepare, objective, store, metrics)
-            )
-            if evaluation is not None:
-                made.append(evaluation)
-        return made
-
-    def _evaluation(
-        self,
-        run: RunForm,
-        form: EvaluationForm,
-        prepare: Function,
-        objective: Function,
-        store: GraphStore,
-        metrics: dict[str, list[ir.Metric]],
-    ) -> ir.Evaluation:
-        loader = self.experiment.loaders.get(form.loader)
-        if loader is None and ("loader", form.loader) in self.experiment.begun:
-            raise SxError  # reported already
-        if loader is None:
-            raise SxError(
-                Diagnostic(
-                    codes.E_EVAL_001,
-                    f"the pass {form.name} reads the loader {form.loader}, which is not declared",
-                    [Label(place)] if (place := form.loader_span or form.span) else [],
-                    (),
-                    did_you_mean(form.loader, self.experiment.loaders),
-                )
-            )
-        if len(loader.loader.stages) > 1:
-            raise SxError(
-                Diagnostic(
-                    codes.E_EVAL_002,
-                    f"the pass {form.name} reads the loader {form.loader}, which has stages",
-                    [Label(place)] if (place := form.loader_span or form.span) else [],
-                )
-            )
-        stage = loader.loader.stages[0]
-        how = form.prepare or self.function("eval-prepare") or prepare
-        own = form.evaluate or self.function("evaluate")
-        evaluate = own or objective
-
-        def graph(name: str, batch: int) -> str:
-            made, found = trace_evaluation(
-                name, stage, batch, how, evaluate, own is None, run.model, run.run.precision, store
-            )
-            metrics[name] = found
-            return store.add(made)
-
-        def remainder(rows: int, whole: str) -> str:
-            """The graph of the last records; its metrics must go together with those of `whole`."""
-            name = graph(f"eval/{form.name}/rest", rows)
-            for metric in metrics[whole]:
-                output = f"metric/{metric.name}/value"
-                shapes = [store.graphs[g].outputs[output].type.shape for g in (whole, name)]
-                if shapes[0] != shapes[1]:
-                    raise SxError(
-                        Diagnostic(
-                            codes.E_METRIC_002,
-                            f"the metric {metric.name} of the pass {form.name} has the shape "
-                            f"{_shown(shapes[0])} for {stage.batch} records and "
-                            f"{_shown(shapes[1])} for the last {rows}",
-                            [Label(form.span)] if form.span is not None else [],
-                            fix="reduce it over the examples",
-                        )
-                    )
-            return name
-
-        records = stage.records
-        if records is not None and form.batches is not None:
-            records = min(records, form.batches * stage.batch)
-        rest = 0 if records is None else records % stage.batch
-        whole = graph(f"eval/{form.name}", stage.batch)
-        return ir.Evaluation(
-            name=form.name,
-            loader=form.loader,
-            every=form.every,
-            batches=form.batches,
-            at_start=form.at_start,
-            at_end=form.at_end,
-            graph=whole,
-            rest=remainder(rest, whole) if rest else None,
-            rest_batch=rest,
-            weights=form.weights,
-        )
-
     def _curriculum(
         self,
         run: RunForm,
@@ -407,11 +292,11 @@ class Assembly:
                 else f"the loader {run.run.train} has no stages that curriculum could choose from"
             )
             span = loader.span if function is None else function.origin
-            self.warn(codes.W_RUN_004, told, span)
+            self.tell(codes.W_RUN_004, told, span)
         if function is None or self.failed:
             return None
         if not evaluations:
-            self.error(
+            self.tell(
                 codes.E_RUN_009,
                 "curriculum runs after evaluations, and the run has none",
                 function.origin or run.span,
@@ -426,39 +311,6 @@ class Assembly:
         metrics[store.add(graph)] = found
         return record
 
-    def _check_followed(
-        self, run: RunForm, evaluations: list[ir.Evaluation], metrics: dict[str, list[ir.Metric]]
-    ) -> None:
-        """The series that :best and :stop follow are ones that a pass reports: else none is ever
-        the best; and the pass that :stop follows runs again and again."""
-        stop, checkpoint = run.run.stop, run.run.checkpoint
-        followed = [("checkpoint", ":best", checkpoint.best)] if checkpoint.best else []
-        followed += [("stop", ":stop", stop.best)] if stop is not None else []
-        if self.failed:
-            return
-        known = {f":eval/{e.name}/{m.name}": e for e in evaluations for m in metrics[e.graph]}
-        for key, shown, (_, series) in followed:
-            where = run.places.get(key) or run.span
-            evaluation = known.get(f":{series}")
-            if evaluation is None:
-                self.error(
-                    codes.E_RUN_006,
-                    f"defrun {run.run.name}: {shown} follows :{series}, which no evaluation "
-                    "reports",
-                    where,
-                    did_you_mean(f":{series}", known)
-                    or (f"the passes report {' '.join(known)}" if known else "declare a pass: "
-                        "defeval"),
-                )  # fmt: skip
-            elif key == "stop" and evaluation.every is None:
-                self.error(
-                    codes.E_RUN_006,
-                    f"defrun {run.run.name}: :stop follows the pass {evaluation.name}, which runs "
-                    "only once",
-                    where,
-                    f"give it a cadence: (defeval {evaluation.name} … :every 100)",
-                )
-
     # -- warnings ----------------------------------------------------------------------------
 
     def _warn_unused(self, run: RunForm) -> None:
@@ -472,10 +324,6 @@ class Assembly:
                         [Label(form.span)] if form.span is not None else [],
                     )
                 )
-
-
-def _shown(shape: tuple[int, ...]) -> str:
-    return f"({' '.join(map(str, shape))})"
 
 
 def _takes_one(model: Model) -> bool:

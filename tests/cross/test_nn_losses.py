@@ -218,6 +218,9 @@ def test_binary_cross_entropy(standard: Any, near: Any) -> None:
         ("(lambda (x y) (nn:cross-entropy x (cast (at y :all :new 0) :i32)))", r"integer labels"),
         ("(lambda (x y) (nn:cross-entropy x y :ignore-index 1))", r"not for probabilities"),
         ("(lambda (x y) (nn:accuracy x y))", r"accuracy: logits \(7 3\)"),
+        ("(lambda (x y) (nn:huber x y :delta 0))", r"delta must be above 0, not 0"),
+        ("(lambda (x y) (nn:smooth-l1 x y :beta -1.0))", r"beta must be above 0"),
+        ("(lambda (x y) (nn:info-nce x y :temperature 0.0))", r"temperature must be above 0"),
     ],
 )
 def test_mistakes_are_explained(standard: Any, text: str, message: str) -> None:
