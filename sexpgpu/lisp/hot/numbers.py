@@ -277,6 +277,8 @@ def _same(unit: Unit, node: Same) -> str:
     for item in (node.first, node.second):
         if type(item) is Constant and isinstance(item.value, Symbol | Char | Cons):
             return f"({first} is {second})"
+    if type(node.first) is Constant or type(node.second) is Constant:
+        return f"{unit.constant(eql)}({first}, {second})"  # Python warns of `is` with a literal
     return f"({first} is {second} or {unit.constant(eql)}({first}, {second}))"
 
 

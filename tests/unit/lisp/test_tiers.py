@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -341,3 +342,18 @@ def test_what_runs_often_does_become_hot() -> None:
     assert values == [3000 * 2999]
     assert len(made) == 2
     assert any("while" in text for text in made)
+
+
+def test_no_text_that_is_made_for_python_is_warned_of() -> None:
+    """Python tells of `x is 0` on the standard error of a user who wrote no Python."""
+    session = Session()
+    text = """
+        (defun is-zero (&optional (n 2)) (eql (mod n 7) 0))
+        (let ((k 0)) (dotimes (i 30000 k) (when (is-zero i) (incf k))))
+    """
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        (value,) = session.evaluate(text, session.new_module("m"))
+    session.close()
+    assert value == 4286
+    assert [str(w.message) for w in seen] == []
