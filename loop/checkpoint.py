@@ -15,7 +15,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +66,7 @@ def list_checkpoints(run_directory: str) -> list[Found]:
         for name in os.listdir(folder):
             path = os.path.join(folder, name)
             number = name.removesuffix(_PARTIAL).removeprefix(BAD)
-            if number.isdigit():
+            if number.isascii() and number.isdigit():
                 sealed = not name.endswith(_PARTIAL) and read_seal(path) is not None
                 found.append(Found(int(number), path, name.startswith(BAD), sealed))
     return sorted(found)
@@ -179,15 +179,15 @@ class Checkpointer:
     def save(
         self,
         step: int,
-        tensors: Mapping[str, np.ndarray],
+        tensors: Callable[[], Mapping[str, np.ndarray]],
         meta: Mapping[str, Any],
         bad: bool = False,
     ) -> None:
-        """Begin a save of host arrays, which must not change afterwards. Waits for the last one
-        to end first."""
+        """Begin a save of what `tensors` gives: host arrays, which must not change afterwards. It
+        is called in the thread that saves. Waits for the last save to end first."""
         self.wait()
         self._thread = threading.Thread(
-            target=self._work, args=(step, dict(tensors), dict(meta), bad), name="sexpgpu-save"
+            target=self._work, args=(step, tensors, dict(meta), bad), name="sexpgpu-save"
         )
         self._thread.start()
 
@@ -214,14 +214,18 @@ class Checkpointer:
             self.wait()
 
     def _work(
-        self, step: int, tensors: dict[str, np.ndarray], meta: dict[str, Any], bad: bool
+        self,
+        step: int,
+        tensors: Callable[[], Mapping[str, np.ndarray]],
+        meta: dict[str, Any],
+        bad: bool,
     ) -> None:
         began = time.monotonic()
         name = f"{BAD}{step}" if bad else str(step)
         final = os.path.join(self._folder, name)
         partial = final + _PARTIAL
         try:
-            size = self._write(partial, step, tensors, meta, bad)
+            size = self._write(partial, step, tensors(), meta, bad)
             self._put_in_place(partial, final)
         except BaseException as error:  # noqa: BLE001  raised again in the loop's thread
             shutil.rmtree(partial, ignore_errors=True)  # gives back the space for the last words
@@ -237,7 +241,7 @@ class Checkpointer:
         self,
         directory: str,
         step: int,
-        tensors: dict[str, np.ndarray],
+        tensors: Mapping[str, np.ndarray],
         meta: dict[str, Any],
         bad: bool,
     ) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, Note, SxError
 from sexpgpu.loop import checkpoint, diagnose, directory
+from sexpgpu.loop.initial import flattened
 from sexpgpu.loop.train import NonFiniteError, Trainer
 
 
@@ -26,7 +27,8 @@ def non_finite(trainer: Trainer, found: NonFiniteError, run_directory: str) -> S
     }
     trainer.state, trainer.step = before, step
     parts.checkpointer.wait()
-    parts.checkpointer.save(step, trainer.host_tensors(), trainer.meta(step), bad=True)
+    tensors = flattened(before) | trainer.other_tensors()
+    parts.checkpointer.save(step, lambda: tensors, trainer.meta(step), bad=True)
     parts.checkpointer.wait()
     trainer.announce_saved()
     feed = trainer.feeder(step).one(step)

@@ -376,7 +376,10 @@ class Trainer:
         began = time.perf_counter()
         parts.status.update(state="checkpointing", step=self.step)
         self._wait_saved()
-        parts.checkpointer.save(self.step, self.host_tensors(), self.meta(self.step))
+        taken, others = parts.backend.snapshot(self.state), self.other_tensors()
+        parts.checkpointer.save(
+            self.step, lambda: flattened(taken()) | others, self.meta(self.step)
+        )
         self._saved_at = self.step
         spent = time.perf_counter() - began
         parts.recorder.clock.add("checkpoint", spent)
@@ -405,13 +408,10 @@ class Trainer:
         parts.events.append("checkpoint", saved.step, **fields)
         parts.status.update(checkpoint={"step": saved.step, **fields})
 
-    def host_tensors(self) -> dict[str, np.ndarray]:
-        """Every tensor of a checkpoint, in host memory that nothing else will write to."""
-        host = flattened(self.parts.backend.get(self.state))
-        # a CPU device's arrays may be seen in place, and are donated to the next step
-        copies = {name: np.array(array) for name, array in host.items()}
+    def other_tensors(self) -> dict[str, np.ndarray]:
+        """Those of a checkpoint that are not of the state: statistics, and the curriculum's."""
         kept = self.parts.curriculum
-        return copies | self.host_constants | ({} if kept is None else kept.tensors())
+        return self.host_constants | ({} if kept is None else kept.tensors())
 
     def meta(self, step: int) -> dict[str, Any]:
         """What a checkpoint holds besides tensors. All events before it are on the disk."""

@@ -163,6 +163,11 @@ class Backend(Protocol):
         """Device arrays to NumPy arrays; waits for them."""
         ...
 
+    def snapshot(self, tree: Tree) -> Callable[[], Tree]:
+        """The tree as it is now, though it may be donated as soon as this returns: what is given,
+        called once by any thread, gives NumPy arrays that nothing writes to."""
+        ...
+
     def block(self, tree: Tree) -> Tree:
         """Wait until every array of the tree is computed; gives the tree."""
         ...

@@ -37,7 +37,7 @@ def tensors(step: int = 0) -> dict[str, np.ndarray]:
 def saved(directory: Path, *steps: int, **changes: Any) -> Checkpointer:
     saver = Checkpointer(str(directory), policy(**changes))
     for step in steps:
-        saver.save(step, tensors(step), {"note": {"x": float("nan")}})
+        saver.save(step, lambda step=step: tensors(step), {"note": {"x": float("nan")}})
     saver.wait()
     return saver
 
@@ -117,7 +117,7 @@ def test_a_partial_one_is_named_and_replaced(tmp_path: Path) -> None:
 
 def test_bad_ones_are_never_latest(tmp_path: Path) -> None:
     saver = saved(tmp_path, 10)
-    saver.save(13, tensors(), {}, bad=True)
+    saver.save(13, tensors, {}, bad=True)
     saver.wait()
     path, warnings = newest_whole(str(tmp_path))
     assert path is not None
@@ -151,7 +151,9 @@ def test_keep_policy(tmp_path: Path, changes: dict[str, int], kept: list[int]) -
 def test_the_best_one_is_kept(tmp_path: Path) -> None:
     saver = Checkpointer(str(tmp_path), policy(keep=1))
     for step in (1, 2, 3, 4):
-        saver.save(step, tensors(step), {"best": {"step": 2} if step > 1 else None})
+        saver.save(
+            step, lambda step=step: tensors(step), {"best": {"step": 2} if step > 1 else None}
+        )
     saver.wait()
     assert steps(tmp_path) == [2, 4]
     assert [saved.best for saved in saver.poll()] == [False, True, False, False]
@@ -160,7 +162,7 @@ def test_the_best_one_is_kept(tmp_path: Path) -> None:
 def test_saving_a_step_again(tmp_path: Path) -> None:
     saved(tmp_path, 5)
     saver = Checkpointer(str(tmp_path), policy())
-    saver.save(5, tensors(99), {})
+    saver.save(5, lambda: tensors(99), {})
     saver.wait()
     assert load(str(tmp_path / "checkpoints" / "5"))[0]["param/embed/w"].tolist() == (
         tensors(99)["param/embed/w"].tolist()
@@ -187,7 +189,7 @@ def test_a_failed_save_is_raised_and_leaves_the_others(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(checkpoint, "seal", full)
-    saver.save(2, tensors(), {})
+    saver.save(2, tensors, {})
     with pytest.raises(SxError) as caught:
         saver.wait()
     assert caught.value.diagnostics[0].code.id == "E-CKPT-006"
