@@ -15,7 +15,7 @@ from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.ir.document import Document, Evaluation
 from sexpgpu.ir.graph import Graph
 from sexpgpu.loop.data.loader import EvaluationBatches
-from sexpgpu.loop.data.prefetch import Prefetcher
+from sexpgpu.loop.data.prefetch import items
 from sexpgpu.loop.failure import failure
 from sexpgpu.loop.finish import finishers
 from sexpgpu.loop.keys import domain
@@ -144,7 +144,8 @@ class Pass:
         def make(index: int) -> Any:
             return self._backend.put(self.feed(index, context))
 
-        with Prefetcher(make, 0, len(self.batches)) as feeds:
+        at_hand = self.batches.records.at_hand
+        with items(make, 0, len(self.batches), at_hand=at_hand) as feeds:
             for index in range(len(self.batches)):
                 feed = feeds.take(requests.stopping)
                 if feed is None or requests.stopping():

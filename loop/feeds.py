@@ -10,7 +10,7 @@ import numpy as np
 from sexpgpu.ir.document import Document
 from sexpgpu.loop.context import StepContext
 from sexpgpu.loop.data.loader import TrainingBatches
-from sexpgpu.loop.data.prefetch import Prefetcher
+from sexpgpu.loop.data.prefetch import AtOnce, Prefetcher, items
 from sexpgpu.loop.keys import domain, fold
 from sexpgpu.loop.schedule import Schedule
 from sexpgpu.loop.step import Step, StepState
@@ -37,6 +37,7 @@ class Feeder:
         backend: Backend,
         step: int,
     ) -> None:
+        self.at_hand = batches.records.at_hand
         self._key = domain(document.run.seed, "trai")
         self._groups = [group for group in document.groups if group.every > 1]
         self._batches = batches
@@ -70,14 +71,14 @@ class Feeder:
 
 
 class Feeds:
-    """The feeds of a run, read ahead by a thread. `make` gives the feeder that goes on from where
-    the run stands. Use as a context manager."""
+    """The feeds of a run, read ahead by a thread unless they are at hand. `make` gives the feeder
+    that goes on from where the run stands. Use as a context manager."""
 
     def __init__(self, make: Callable[[], Feeder]) -> None:
         self._make = make
         self._before = 0.0
         self.abandoned = False  # a read that hangs was left to itself
-        self._ahead = Prefetcher(make(), 0, depth=3)
+        self._ahead = self._from_here()
 
     @property
     def waited(self) -> float:
@@ -94,7 +95,11 @@ class Feeds:
         self._before = self.waited
         self._ahead.close(interrupted)
         self.abandoned |= self._ahead.abandoned
-        self._ahead = Prefetcher(self._make(), 0, depth=3)
+        self._ahead = self._from_here()
+
+    def _from_here(self) -> Prefetcher[Feed] | AtOnce[Feed]:
+        feeder = self._make()
+        return items(feeder, 0, at_hand=feeder.at_hand)
 
     def __enter__(self) -> Feeds:
         return self

@@ -37,6 +37,16 @@ class LocalFile:
             raise unreadable(self.name, error) from None
         return found.st_size, found.st_mtime_ns
 
+    def call_in(self) -> None:
+        """Read the file once, so that the system has it in its memory."""
+        part = bytearray(1 << 20)
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                while file.readinto(part):
+                    pass
+        except OSError as error:
+            raise unreadable(self.name, error) from None
+
     def check_unchanged(self) -> None:
         """Raise E-STORE-007 when the file is no longer the one that was opened."""
         if self._look() != self._stamp:

@@ -33,6 +33,7 @@ class Synthetic:
 
     def __init__(self, source: Mapping[str, Any], seed: int, loader: str) -> None:
         self.count = int(source["count"])
+        self.at_hand = False  # drawing takes longer than copying
         self._columns: dict[str, Any] = source["columns"]
         self._keys: dict[str, Key] = {
             name: domain(seed, "synt", f"{loader}/{name}") for name in self._columns

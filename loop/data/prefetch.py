@@ -1,4 +1,5 @@
-"""Reading ahead: a thread makes the next items while the device computes.
+"""Reading ahead: a thread makes the next items while the device computes. Or, where making one
+takes less than handing it over does, no thread.
 
 Knows nothing of what an item is. An error of the thread is raised where its item is taken.
 """
@@ -15,6 +16,45 @@ Item = TypeVar("Item")
 
 _POLL = 0.05  # seconds between looks at `interrupted` while waiting
 _PATIENCE = 1.0  # seconds that `close` waits for a read that hangs
+
+
+def items(
+    make: Callable[[int], Item],
+    start: int,
+    stop: int | None = None,
+    *,
+    depth: int = 3,
+    at_hand: bool = False,
+) -> Prefetcher[Item] | AtOnce[Item]:
+    """The items of `make`; `at_hand`: each is made when it is taken, without a thread.
+
+    A handing over costs two switches of threads, each of which may wait for a core that the
+    device (XLA:CPU takes them all) has."""
+    return AtOnce(make, start) if at_hand else Prefetcher(make, start, stop, depth)
+
+
+class AtOnce(Generic[Item]):
+    """`make(i)` for i = start, start + 1, …, each when it is taken. As a Prefetcher to its user."""
+
+    def __init__(self, make: Callable[[int], Item], start: int) -> None:
+        self._make = make
+        self._index = start
+        self.waited = 0.0
+        self.abandoned = False
+
+    def take(self, interrupted: Callable[[], bool] = lambda: False) -> Item | None:
+        began = time.perf_counter()
+        item = self._make(self._index)
+        self._index += 1
+        self.waited += time.perf_counter() - began
+        return item
+
+    def close(self, gives_up: Callable[[], bool] | None = None) -> None: ...
+
+    def __enter__(self) -> AtOnce[Item]:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 class Prefetcher(Generic[Item]):

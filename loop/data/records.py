@@ -6,6 +6,8 @@ floats rounded); every value that does not fit is an error that names file, reco
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sexpgpu.diagnostics.codes import run as codes
@@ -15,9 +17,12 @@ from sexpgpu.loop.data.sources import Source, described, open_source
 from sexpgpu.loop.failure import failure
 from sexpgpu.lowering.interp.dtypes import NUMPY, is_float
 
+AT_ONCE = 1 << 20
+"""Bytes of a batch up to which a copy of it takes less than handing it from thread to thread."""
+
 
 class Records:
-    """The checked records of one stage of a loader."""
+    """The checked records of one stage of a loader. `at_hand`: a batch is read in no time."""
 
     def __init__(self, stage: Stage, loader: str, seed: int) -> None:
         self.loader = loader
@@ -27,6 +32,8 @@ class Records:
             (field, _find(field, self._source, loader), NUMPY[field.dtype])
             for field in stage.fields
         ]
+        size = sum(math.prod(f.shape) * t.itemsize for f, _, t in self._fields)
+        self.at_hand = self._source.at_hand and stage.batch * size <= AT_ONCE
         if stage.records is not None and stage.records != self.count:
             raise failure(
                 codes.E_DATA_003,

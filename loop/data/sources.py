@@ -17,6 +17,9 @@ from sexpgpu.loop.data.memory import Synthetic, inline_arrays
 from sexpgpu.loop.data.npz import open_arrays
 from sexpgpu.loop.failure import failure
 
+KEPT = 1 << 28
+"""Bytes of all files of a loader up to which the system's memory is taken to keep them."""
+
 FieldTypes: TypeAlias = Mapping[str, tuple[np.dtype, tuple[int, ...]]]
 
 
@@ -37,6 +40,12 @@ class Source(Protocol):
         """The named fields of the records (int64 numbers, in any order), stacked."""
         ...
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether the records lie in memory, or in files so small that the system keeps them
+        there: reading some takes no longer than copying them."""
+        ...
+
     def place(self, record: int) -> tuple[str, int]:
         """The file that holds a record, and its number in that file (for messages)."""
         ...
@@ -49,7 +58,14 @@ class Source(Protocol):
 class Arrays:
     """Records as slices of equally long arrays, in memory or mapped."""
 
-    def __init__(self, name: str, arrays: Mapping[str, np.ndarray], file: LocalFile | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        arrays: Mapping[str, np.ndarray],
+        file: LocalFile | None,
+        at_hand: bool = True,
+    ) -> None:
+        self.at_hand = at_hand
         for field, array in arrays.items():
             if array.ndim == 0:
                 raise failure(
@@ -82,7 +98,8 @@ class Arrays:
 class TextWindows:
     """Windows of bytes of a file: field `tokens`, u8 (window), one every `stride` bytes."""
 
-    def __init__(self, file: LocalFile, window: int, stride: int) -> None:
+    def __init__(self, file: LocalFile, window: int, stride: int, at_hand: bool) -> None:
+        self.at_hand = at_hand
         self._file = file
         self._stride = stride
         self._offsets = np.arange(window, dtype=np.int64)
@@ -111,6 +128,7 @@ class Concatenated:
 
     def __init__(self, parts: Sequence[Source]) -> None:
         self._parts = list(parts)
+        self.at_hand = all(part.at_hand for part in parts)
         self._ends = np.cumsum([part.count for part in parts])
         self.count = int(self._ends[-1])
         self.fields = parts[0].fields
@@ -163,12 +181,16 @@ def open_source(stage: Stage, loader: str, seed: int) -> Source:
     if kind == "synthetic":
         return Synthetic(source, seed, loader)
     parts: list[Source] = []
-    for file in local_files(source["path"], stage.base):
+    files = local_files(source["path"], stage.base)
+    at_hand = sum(file.size for file in files) <= KEPT
+    for file in files:
+        if at_hand:
+            file.call_in()
         if kind == "npz":
-            parts.append(Arrays(file.name, open_arrays(file), file))
+            parts.append(Arrays(file.name, open_arrays(file), file, at_hand))
         elif kind == "text":
             stride = source.get("stride") or source["window"]
-            parts.append(TextWindows(file, source["window"], stride))
+            parts.append(TextWindows(file, source["window"], stride, at_hand))
         else:
             raise failure(codes.E_DATA_005, f"a source of kind {kind!r} is not known")
     return parts[0] if len(parts) == 1 else Concatenated(parts)

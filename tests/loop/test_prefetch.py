@@ -6,19 +6,36 @@ import time
 import pytest
 
 from sexpgpu.loop.data import prefetch
-from sexpgpu.loop.data.prefetch import Prefetcher
+from sexpgpu.loop.data.prefetch import Prefetcher, items
 
 
 def threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name == "sexpgpu-prefetch"]
 
 
-def test_items_in_order() -> None:
-    with Prefetcher(lambda i: i * i, 3, 40) as items:
-        assert [items.take() for _ in range(37)] == [i * i for i in range(3, 40)]
-        with pytest.raises(RuntimeError):
-            items.take()
+@pytest.mark.parametrize("at_hand", [False, True])
+def test_items_in_order(at_hand: bool) -> None:
+    with items(lambda i: i * i, 3, 40, at_hand=at_hand) as squares:
+        assert [squares.take() for _ in range(37)] == [i * i for i in range(3, 40)]
+        assert squares.waited > 0
+        assert len(threads()) <= (not at_hand)
     assert not threads()
+
+
+def test_there_is_nothing_after_the_last() -> None:
+    with Prefetcher(lambda i: i, 0, 2) as numbers:
+        assert [numbers.take(), numbers.take()] == [0, 1]
+        with pytest.raises(RuntimeError):
+            numbers.take()
+
+
+def test_what_is_at_hand_is_made_when_it_is_taken() -> None:
+    made: list[int] = []
+    with items(made.append, 5, at_hand=True) as numbers:
+        assert made == []
+        numbers.take()
+        numbers.take(lambda: True)
+        assert made == [5, 6]
 
 
 def test_it_reads_no_further_ahead_than_told() -> None:

@@ -7,8 +7,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import sexpgpu as sx
 from sexpgpu.diagnostics.model import SxError
 from sexpgpu.ir.document import Field, Stage
+from sexpgpu.loop.data import records, sources
 from sexpgpu.loop.data.records import Records
 
 
@@ -58,6 +60,28 @@ def test_npz(tmp_path: Path, save: Any) -> None:
     assert np.array_equal(got["image"], image[[4, 0, 4]])
     assert np.array_equal(got["fortran"], image[[4, 0, 4]])
     assert type(got["image"]) is np.ndarray
+
+
+def test_what_is_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small batches of small files and of arrays in the run file are read without a thread."""
+    np.savez(tmp_path / "x.npz", x=np.zeros((8, 5), np.float32))
+    (tmp_path / "a.txt").write_bytes(bytes(100))
+    of_file = stage({"kind": "npz", "path": "x.npz"}, ("x", "f32", (5,)), base=tmp_path)
+    text = {"kind": "text", "path": ["a.txt", "a.txt"], "window": 4}
+    of_text = stage(text, ("tokens", "u8", (4,)), base=tmp_path)
+    column = {"dtype": "f32", "shape": [], "values": [1.0, 2.0]}
+    of_run_file = stage({"kind": "inline", "count": 2, "columns": {"x": column}}, ("x", "f32", ()))
+    column = {"dtype": "f32", "shape": [], "distribution": ["normal", 0, 1]}
+    drawn = stage({"kind": "synthetic", "count": 2, "columns": {"x": column}}, ("x", "f32", ()))
+    every = (of_file, of_text, of_run_file, drawn)
+    assert [Records(s, "t", 0).at_hand for s in every] == [True, True, True, False]
+    monkeypatch.setattr(sources, "KEPT", 150)
+    assert [Records(s, "t", 0).at_hand for s in every] == [False, False, True, False]
+    monkeypatch.setattr(sources, "KEPT", 200)
+    assert Records(of_text, "t", 0).at_hand
+    monkeypatch.setattr(records, "AT_ONCE", 7)  # bytes of a batch of two
+    assert not Records(of_run_file, "t", 0).at_hand
+    assert not Records(of_text, "t", 0).at_hand
 
 
 def test_npz_is_mapped_not_read(tmp_path: Path) -> None:
@@ -247,3 +271,27 @@ def test_a_file_that_changes_under_the_run(tmp_path: Path) -> None:
 def test_a_kind_that_is_not_known() -> None:
     (found,) = [failing(stage({"kind": "tape", "path": __file__}, ("x", "f32", ())), 0)]
     assert found.code.id == "E-DATA-005"
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_flipped_bit_anywhere_in_an_archive(tmp_path: Path, save: Any) -> None:
+    """It reads, or is refused with a code: by the loop, and by the compiler's own reader."""
+    path = tmp_path / "x.npz"
+    save(path, x=np.arange(40, dtype=np.float32))
+    whole = path.read_bytes()
+    given = stage({"kind": "npz", "path": "x.npz"}, ("x", "f32", ()), base=tmp_path)
+    ends = set()
+    file = tmp_path / "a.sx"
+    file.write_text('(defloader train :source (npz "x.npz") :batch 2)')
+    for at in range(0, len(whole), 3):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << at % 8
+        path.write_bytes(damaged)
+        try:
+            Records(given, "train", 0).read(np.array([0]))
+            ends.add("read")
+        except SxError as error:
+            ends.add(error.diagnostics[0].code.id[:6])
+        assert all(d.code.id != "E-INT-001" for d in sx.check(file))
+    assert ends <= {"read", "E-DATA", "E-STOR"}
+    assert len(ends) > 1
