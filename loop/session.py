@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ from sexpgpu.loop.weights import initialized
 from sexpgpu.lowering.backend import Backend, open_backend
 from sexpgpu.lowering.interp.dtypes import NUMPY
 from sexpgpu.lowering.peaks import peak_flops
+
+T = TypeVar("T")
 
 
 class Beginning(NamedTuple):
@@ -95,8 +97,11 @@ class Session:
         lock = self._claim(start)
         if start.path is None:
             self._open_ledger(start, lock)
-        steps = self._open_training_data()
-        beginning = self._begin(start, steps)
+        # data may be far away, and hang; so may the disk that holds the checkpoint
+        begun = self._unless_stopped(lambda: self._open_and_begin(start))
+        if begun is None:
+            return
+        steps, beginning = begun
         # A resume that is refused has written nothing so far: the run is as it was.
         ledger = self._ledger or self._open_ledger(start, lock)
         ledger.status.update(steps=steps, step=int(beginning.state["step"]))
@@ -105,17 +110,28 @@ class Session:
         peak = self.options.peak_flops or peak_flops(described["kind"], self.document.run.precision)
         self._machine = machine_of(backend, peak)
         if beginning.meta is None:
-            taken = interruptible(lambda: statistics(self.document), self._requests)
+            taken = self._unless_stopped(lambda: statistics(self.document))
             if taken is None:
-                self._end(self._requests.stop or "stopped")
                 return
             beginning.constants.update(taken)
+        passes = self._unless_stopped(lambda: self._open_passes(backend))
+        if passes is None:
+            return
+        self._passes = passes
         trainer = self._build(backend, start, lock, ledger, beginning, steps)
         self._write_down(start, ledger, beginning, steps)
         try:
             self._end(trainer.run())
         except NonFiniteError as found:
             raise non_finite(trainer, found, start.directory) from None
+
+    def _unless_stopped(self, action: Callable[[], T]) -> T | None:
+        """`action()`; None when the run is asked to stop meanwhile: it has ended then."""
+        found = interruptible(action, self._requests)
+        if found is None:
+            self.result.abandoned = True
+            self._end(self._requests.stop or "stopped")
+        return found
 
     def _end(self, reason: str) -> None:
         finished = reason in COMPLETE
@@ -153,8 +169,9 @@ class Session:
         if wanted is not None and wanted != before.get("steps"):
             return False  # it was cut short, or is to be longer now
         tensors, meta = checkpoint.load(start.path)
-        if meta["step"] != before["step"]:  # the last one is damaged: go on from an earlier one
+        if meta["step"] != before.get("step"):  # the last is damaged: go on from an earlier one
             return False
+        check_mark(start.directory, meta["events"])
         self._progress.say(f"{start.directory} is finished, at step {before['step']}")
         self.result.parameters = {
             name.removeprefix("param/"): array
@@ -187,12 +204,14 @@ class Session:
         )
         return self._ledger
 
-    def _open_training_data(self) -> int:
-        """Open what every stage of the training loader reads; gives the steps of the run."""
+    def _open_and_begin(self, start: resume.Start) -> tuple[int, Beginning]:
+        """Open what every stage of the training loader reads; gives the steps of the run and the
+        state that they begin with."""
         run = self.document.run
         for stage in self.document.loader(run.train).stages:
             self._batches.append(TrainingBatches(stage, run.train, run.seed))
-        return self.options.steps or run.steps or self._batches[0].steps_of(run.epochs or 0)
+        steps = self.options.steps or run.steps or self._batches[0].steps_of(run.epochs or 0)
+        return steps, self._begin(start, steps)
 
     def _begin(self, start: resume.Start, steps: int) -> Beginning:
         """The state of step 0, or of the checkpoint to go on from, checked against the document."""
@@ -225,6 +244,10 @@ class Session:
             return None
         return Curriculum(document, len(document.loader(document.run.train).stages))
 
+    def _open_passes(self, backend: Backend) -> list[Pass]:
+        known = {e.name: e for e in self.document.evaluations}
+        return [Pass(self.document, known[n], backend) for n in self.document.run.evaluations]
+
     def _experiment(self, steps: int) -> dict[str, Any]:
         found = resume.described(self.document, self._ir_hash)
         found["run"]["steps"] = steps
@@ -242,9 +265,6 @@ class Session:
         document = self.document
         made = programs(document, self._batches)
         step, moves = made[0].step, self._curriculum()
-        passes = {e.name: e for e in document.evaluations}
-        for name in document.run.evaluations:
-            self._passes.append(Pass(document, passes[name], backend))
         flops = max(program.step.flops for program in made)
         together = steps_together(document, backend.name, flops, steps)
         self._saver = checkpoint.Checkpointer(start.directory, document.run.checkpoint)
@@ -327,7 +347,7 @@ class Session:
                 self._saver.abandon()
             if trainer is not None:
                 result.step = trainer.step
-                result.abandoned = trainer.abandoned
+                result.abandoned |= trainer.abandoned
                 tensors = trainer.remaining()
                 result.parameters = {
                     name.removeprefix("param/"): array
@@ -339,6 +359,8 @@ class Session:
                     known = trainer.known(trainer.step)
                     result.model |= surroundings(self.document, tensors, known)
             if self._ledger is not None:
+                for name in self._requests.take_received():
+                    self._ledger.events.append("signal", result.step, signal=name)
                 result.summary = self._summary(trainer)
                 self._ledger.ended(result, self._reason, error)
             if self._fan is not None:

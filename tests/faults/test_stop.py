@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sexpgpu.loop.checkpoint import list_checkpoints, load
 
+ROOT = Path(__file__).parents[2]
 LONG = {"steps": 100_000, "every": None, "log_every": 5, "eval_every": None}
 
 
@@ -91,6 +96,43 @@ def test_while_waiting_for_data(child: Callable[..., Any]) -> None:
     one.process.send_signal(signal.SIGTERM)
     assert one.wait(10) == 75, one.output
     assert [f.step for f in list_checkpoints(str(one.directory))] == [20]
+
+
+@pytest.mark.parametrize("where", ["open", "passes"])
+def test_while_data_is_opened(child: Callable[..., Any], where: str) -> None:
+    one = child(LONG, {}, "slow", where)
+    deadline = time.monotonic() + 60
+    while not (one.directory / "status.json").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(0.3)
+    one.process.send_signal(signal.SIGTERM)
+    assert one.wait(10) == 75, one.output
+    status = one.status()
+    assert (status["state"], status["reason"], status["step"]) == ("stopped", "SIGTERM", 0)
+    assert [e["kind"] for e in one.events()] == ["signal", "close"]
+    assert list_checkpoints(str(one.directory)) == []
+    again = child({**LONG, "steps": 10}, {"resume": "latest"})  # the one command of a requeued job
+    assert again.wait() == 0, again.output
+    assert again.events()[0]["kind"] == "open"
+    assert [e["seq"] for e in again.events()] == list(range(len(again.events())))
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_before_there_is_a_run(tmp_path: Path, number: signal.Signals, status: int) -> None:
+    """While the file is compiled: nothing is there to save, and nothing is left behind."""
+    (tmp_path / "a.sx").write_text('(format t "begun~%")\n(defun f () (loop))\n(f)\n')
+    words = ["run", "a.sx", "--limit", "fuel=100000000000", "--device", "interp"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "sexpgpu", *words], cwd=tmp_path, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:  # fmt: skip
+        time.sleep(2.0)  # it takes 0.3 s to come to the loop, which ends after 30 s
+        process.send_signal(number)
+        assert process.wait(10) == status
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+    assert [p.name for p in tmp_path.iterdir()] == ["a.sx"]
 
 
 def test_two_processes_cannot_write_one_run(child: Callable[..., Any]) -> None:
