@@ -14,7 +14,7 @@ import numpy as np
 
 from sexpgpu.diagnostics.codes import system as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
-from sexpgpu.loop import checkpoint, directory
+from sexpgpu.loop import checkpoint, directory, events, status
 from sexpgpu.loop.failure import failure
 from sexpgpu.loop.lock import RunLock
 from sexpgpu.loop.resume import changes
@@ -115,6 +115,15 @@ def verified(reference: str) -> list[tuple[str, str | None]]:
         (found.path, damage(found.path) if found.sealed else "the save did not finish")
         for found in checkpoint.list_checkpoints(run_of(reference))
     ]
+
+
+def verified_log(run: str) -> tuple[str, str | None]:
+    """The events file of a run, with what is wrong with it, or None."""
+    told = status.read_status(run) or {}
+    newest, _ = checkpoint.newest_whole(run)
+    mark = None if newest is None else checkpoint.read_meta(newest).get("events")
+    ended = told.get("state") in ("finished", "stopped", "failed")
+    return os.path.join(run, events.FILE), events.log_problem(run, mark, ended)
 
 
 def compared(one: str, other: str) -> dict[str, Any]:

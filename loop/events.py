@@ -57,7 +57,9 @@ def _record(line: bytes) -> dict[str, Any] | None:
         found = json.loads(line)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and "seq" in found and "kind" in found else None
+    if not isinstance(found, dict) or not isinstance(found.get("kind"), str):
+        return None
+    return found if all(isinstance(found.get(key), int) for key in ("seq", "step")) else None
 
 
 def read_events(path: str) -> Iterator[dict[str, Any]]:
@@ -105,6 +107,38 @@ def annotate(directory: str, text: str, step: int | None = None) -> dict[str, An
 def check_mark(directory: str, mark: Mapping[str, int]) -> None:
     """E-CKPT-010 unless a run's log is the one that a checkpoint's mark was taken from: as long
     as it says, with the record before it at its end."""
+    problem = _other_than(directory, mark)
+    if problem:
+        raise failure(codes.E_CKPT_010, f"{FILE} does not match the checkpoint: {problem}")
+
+
+def log_problem(directory: str, mark: Mapping[str, int] | None, ended: bool) -> str | None:
+    """What is wrong with a run's log, in words, or None. `mark`: that of a checkpoint; `ended`:
+    the run's status says that it has ended."""
+    problem = None if mark is None else _other_than(directory, mark)
+    if problem:
+        return problem
+    seq, closed = 0, False
+    try:
+        with open(os.path.join(directory, FILE), "rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    break  # half a line: its writer was killed
+                record = _record(line)
+                if record is None:
+                    return f"line {number} is no event"
+                if record["seq"] != seq:
+                    return f"line {number} has seq {record['seq']} in place of {seq}"
+                seq += 1
+                if record["kind"] in ("open", "resume", "close"):
+                    closed = record["kind"] == "close"
+    except FileNotFoundError:
+        return "it is missing"
+    return "the close event is missing, though the run has ended" if ended and not closed else None
+
+
+def _other_than(directory: str, mark: Mapping[str, int]) -> str | None:
+    """Why a log is not the one that a mark was taken from, or None."""
     seq, offset = mark["seq"], mark["offset"]
     problem = None
     try:
@@ -124,8 +158,7 @@ def check_mark(directory: str, mark: Mapping[str, int]) -> None:
             found = None
         if found != seq - 1:
             problem = f"no record of seq {seq - 1} ends at byte {offset}"
-    if problem:
-        raise failure(codes.E_CKPT_010, f"{FILE} does not match the checkpoint: {problem}")
+    return problem
 
 
 class EventLog:

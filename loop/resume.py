@@ -75,7 +75,7 @@ def find_start(
             warnings.append(warning(codes.W_CKPT_002, f"no checkpoint in {at}: starting at step 0"))
             return Start(own, None, False, warnings)
         return Start(at, path, False, warnings)
-    if resume.isdigit():
+    if resume.isascii() and resume.isdigit():
         path = os.path.join(own, checkpoint.FOLDER, resume)
         if not os.path.isdir(path):
             steps = [str(f.step) for f in checkpoint.list_checkpoints(own) if f.sealed]

@@ -40,7 +40,18 @@ def read_seal(directory: str) -> dict[str, Any] | None:
             manifest = json.load(file)
     except (OSError, ValueError):
         return None
-    return manifest if isinstance(manifest, dict) and "files" in manifest else None
+    return manifest if _is_seal(manifest) else None
+
+
+def _is_seal(manifest: Any) -> bool:
+    """Whether it has the form that `seal` writes: a flipped bit may leave it JSON."""
+    files = manifest.get("files") if isinstance(manifest, dict) else None
+    return isinstance(files, dict) and all(
+        isinstance(entry, dict)
+        and isinstance(entry.get("size"), int)
+        and isinstance(entry.get("sha256"), str)
+        for entry in files.values()
+    )
 
 
 def damage(directory: str) -> str | None:

@@ -99,4 +99,5 @@ def read_status(directory: str) -> dict[str, Any] | None:
             found = json.load(file)
     except (FileNotFoundError, NotADirectoryError, ValueError):  # none, or a damaged one
         return None
-    return found if isinstance(found, dict) else None
+    whole = isinstance(found, dict) and found.get("state") in STATES
+    return found if whole and isinstance(found.get("step"), int) else None

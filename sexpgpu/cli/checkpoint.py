@@ -87,18 +87,26 @@ def show(checkpoint: str, as_json: bool) -> int:
 @click.argument("checkpoints", metavar="RUN|CHECKPOINT…", nargs=-1, required=True)
 @json_flag
 def verify(checkpoints: Sequence[str], as_json: bool) -> int:
-    """Compare every byte of checkpoints, of a run all of them, with what was sealed.
+    """Compare every byte of checkpoints, of a run all of them, with what was sealed; of a run the
+    events too: all there, in order, and those of its checkpoint.
 
     Exit 3 when one is torn or damaged."""
-    from sexpgpu.loop import archive
+    from sexpgpu.loop import archive, directory
 
     found = [row for reference in checkpoints for row in archive.verified(reference)]
+    logs = [archive.verified_log(one) for one in checkpoints if directory.has_run(one)]
     if as_json:
-        rows = [{"path": path, "problem": problem} for path, problem in found]
-        output.json_result({"checkpoints": rows})
+        parts = {"checkpoints": found, "logs": logs}
+        output.json_result(
+            {
+                name: [{"path": path, "problem": problem} for path, problem in rows]
+                for name, rows in parts.items()
+            }
+        )
     else:
-        output.table(("checkpoint", ""), [(path, problem or "whole") for path, problem in found])
-    return RUN if any(problem for _, problem in found) else DONE
+        rows = [(path, problem or "whole") for path, problem in [*found, *logs]]
+        output.table(("checkpoint", ""), rows)
+    return RUN if any(problem for _, problem in [*found, *logs]) else DONE
 
 
 @command.command("diff", epilog=WHICH)

@@ -33,9 +33,9 @@ def command(runs: Sequence[str], as_json: bool) -> int:
         (
             row["directory"],
             _state(row),
-            f"{row['step']}/{row['steps'] or '?'}",
+            f"{row['step']}/{row.get('steps') or '?'}",
             _left(row),
-            _metrics(row["metrics"]),
+            _metrics(row.get("metrics") or {}),
         )
         for row in found
     ]
@@ -51,6 +51,7 @@ def rows(run: str) -> list[dict[str, Any]]:
     """The status of a run directory, or of each in a folder, with `directory` and `gone`."""
     from sexpgpu.diagnostics.codes.system import E_CKPT_001, E_CKPT_008
     from sexpgpu.diagnostics.model import Diagnostic, SxError
+    from sexpgpu.loop.events import FILE
     from sexpgpu.loop.status import read_status
 
     own = read_status(run)
@@ -58,6 +59,14 @@ def rows(run: str) -> list[dict[str, Any]]:
         return [_row(run, own)]
     if not os.path.isdir(run):
         raise SxError(Diagnostic(E_CKPT_001, f"there is no {run}"))
+    if os.path.exists(os.path.join(run, FILE)):
+        raise SxError(
+            Diagnostic(
+                E_CKPT_008,
+                f"{run} has no whole status.json",
+                fix=f"`sexpgpu tail {run}` shows its events",
+            )
+        )
     inner = [
         (entry.path, found)
         for entry in sorted(os.scandir(run), key=lambda entry: entry.name)

@@ -61,6 +61,11 @@ def _show(record: dict[str, Any], as_json: bool) -> None:
 
     if as_json:
         output.json_result(record, lines=True)
-    elif (line := line_of(record)) is not None:
+        return
+    try:
+        line = line_of(record)
+    except (KeyError, TypeError, AttributeError):  # the file was damaged or edited
+        line = f"step {record['step']}  {record['kind']}, damaged"
+    if line is not None:
         output.result(line)
         output.flush()

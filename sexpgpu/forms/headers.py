@@ -83,7 +83,7 @@ def npz_columns(path: str) -> tuple[dict[str, tuple[str, tuple[int, ...]]], int]
                     raise HeaderError(f"{os.path.basename(path)}:{name} has no axis of records")
                 columns[name] = (dtype, shape[1:])
                 counts[name] = shape[0]
-    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         # RuntimeError: encrypted, or compressed in a way that Python does not know
         raise HeaderError(f"{os.path.basename(path)} is not a readable npz file: {error}") from None
     if not counts:

@@ -62,6 +62,58 @@ def test_verify_finds_a_flipped_bit(trained: Path, sx: Callable[..., Any]) -> No
     assert sx("checkpoint", "show", "runs/a@10").code == 3
 
 
+def lines_of(log: Path) -> list[str]:
+    return log.read_text().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    "damage, said",
+    [
+        (lambda log: log.unlink(), "bytes and had"),
+        (lambda log: log.write_text(""), "bytes and had"),
+        (lambda log: log.write_text("".join(lines_of(log)[:-1])), "close event is missing"),
+        (lambda log: log.write_text("".join(lines_of(log)[1:])), "bytes and had"),
+        (lambda log: log.write_text(log.read_text() + "nonsense\n"), "is no event"),
+        (lambda log: log.write_text(log.read_text() + lines_of(log)[-1]), "in place of"),
+    ],
+)
+def test_verify_finds_what_is_wrong_with_the_events(
+    trained: Path, sx: Callable[..., Any], damage: Callable[[Path], Any], said: str
+) -> None:
+    assert sx("checkpoint", "verify", "runs/a", "--json").json["logs"] == [
+        {"path": "runs/a/events.jsonl", "problem": None}
+    ]
+    damage(trained / "events.jsonl")
+    found = sx("checkpoint", "verify", "runs/a", "--json")
+    assert found.code == 3
+    assert said in found.json["logs"][0]["problem"]
+    assert not [row for row in found.json["checkpoints"] if row["problem"]]
+    assert said in sx("checkpoint", "verify", "runs/a").out
+
+
+def test_a_finished_run_without_its_events_is_not_called_finished(
+    trained: Path, sx: Callable[..., Any]
+) -> None:
+    again = ("run", "a.sx", "--slug", "a", "--device", "interp", "--quiet", "--resume", "latest")
+    assert sx(*again).code == 0
+    (trained / "events.jsonl").unlink()
+    refused = sx(*again)
+    assert refused.code == 3
+    assert "E-CKPT-010" in refused.err
+
+
+@pytest.mark.parametrize("change", [("size", "sizf"), ("sha256", "sha255"), ("files", "fires")])
+def test_a_damaged_seal_is_a_damaged_checkpoint(
+    trained: Path, sx: Callable[..., Any], change: tuple[str, str]
+) -> None:
+    seal = trained / "checkpoints/20/MANIFEST.json"
+    seal.write_text(seal.read_text().replace(f'"{change[0]}"', f'"{change[1]}"', 1))
+    assert sx("checkpoint", "verify", "runs/a").code == 3
+    shown = sx("checkpoint", "show", "runs/a@20")
+    assert (shown.code, "E-CKPT" in shown.err) == (3, True)
+    assert sx("checkpoint", "show", "runs/a", "--json").json["step"] == 15
+
+
 def test_diff(trained: Path, sx: Callable[..., Any]) -> None:
     same = sx("checkpoint", "diff", "runs/a@10", "runs/a@10", "--exit-code")
     assert same.code == 0

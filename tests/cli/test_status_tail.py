@@ -123,3 +123,37 @@ def test_mfu_needs_a_peak(trained: Path, sx: Callable[..., Any]) -> None:
             # three products of 2x1x1 forward and back, and the elementwise work around them
             assert 20 < rate / train["train/steps-per-second"] < 200
     assert sx(*run, "c", "--peak-flops", "-1").code == 3
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1]", '{"state": 5, "step": 1}', '{"state": "running"}', '{"step": 3}',
+             '{"state": "running", "step": "x"}'],
+)  # fmt: skip
+def test_a_damaged_status_is_told(trained: Path, sx: Callable[..., Any], text: str) -> None:
+    (trained / "status.json").write_text(text)
+    found = sx("status", "runs/a")
+    assert (found.code, "no whole status.json" in found.err) == (3, True)
+    assert "sexpgpu tail runs/a" in found.err
+    assert sx("status", "runs").code == 3  # it was the only one
+    assert sx("tail", "runs/a").code == 0
+
+
+def test_half_a_status_is_shown(trained: Path, sx: Callable[..., Any]) -> None:
+    (trained / "status.json").write_text('{"state": "running", "step": 3}')
+    assert "3/?" in sx("status", "runs/a").out
+    (trained / "status.json").unlink()
+    assert "no whole status.json" in sx("status", "runs/a").err
+
+
+@pytest.mark.parametrize(
+    "record", ['{"kind": "train", "seq": 90, "step": 1}', '{"kind": "eval", "seq": 90, "step": 1}',
+               '{"kind": "train", "seq": 90, "step": 1, "metrics": 5}',
+               '{"kind": "warning", "seq": 90, "step": 1, "diagnostic": []}'],
+)  # fmt: skip
+def test_damaged_events_are_passed_over(trained: Path, sx: Callable[..., Any], record: str) -> None:
+    log = trained / "events.jsonl"
+    log.write_text(log.read_text() + record + '\n{"kind": "train"}\n[3]\n{"kind": "tra')
+    assert "damaged" in sx("tail", "runs/a", "-n", "1").out
+    assert sx("annotate", "runs/a", "still here").code == 0
+    assert "still here" in sx("tail", "runs/a", "-n", "1").out
+    assert sx("status", "runs/a").code == 0
