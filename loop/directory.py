@@ -7,7 +7,6 @@ checkpoints/ and, while a process writes it, lock.json.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -20,7 +19,7 @@ from sexpgpu.diagnostics.codes import system as codes
 from sexpgpu.loop import events, status
 from sexpgpu.loop.checkpoint import FOLDER as CHECKPOINTS
 from sexpgpu.loop.checkpoint import list_checkpoints
-from sexpgpu.loop.failure import failure
+from sexpgpu.loop.failure import failure, system_failure
 from sexpgpu.loop.seal import write_durably
 from sexpgpu.loop.targets import fan as targets
 from sexpgpu.source import Source
@@ -101,16 +100,7 @@ def make(directory: str) -> None:
         with open(os.path.join(directory, _RESERVE), "wb") as file:
             file.write(b"\0" * _RESERVE_BYTES)
     except OSError as error:
-        code = {
-            errno.EACCES: codes.E_STORE_002,
-            errno.EPERM: codes.E_STORE_002,
-            errno.EROFS: codes.E_STORE_002,
-            errno.ENOSPC: codes.E_STORE_004,
-            errno.EDQUOT: codes.E_STORE_004,
-        }.get(error.errno or 0, codes.E_STORE_006)
-        raise failure(
-            code, f"cannot make the run directory {directory}: {error.strerror}"
-        ) from None
+        raise system_failure(error, f"cannot make the run directory {directory}") from None
 
 
 def sweep(directory: str) -> None:

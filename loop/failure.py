@@ -6,6 +6,8 @@ Knows nothing of what failed. Status: see docs/cli.md (3 the run, its data, chec
 
 from __future__ import annotations
 
+import errno
+
 from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.codes import system as system_codes
 from sexpgpu.diagnostics.model import Code, Diagnostic, Note, SxError
@@ -53,6 +55,22 @@ def device_failure(error: Exception) -> SxError | None:
     if of_device and isinstance(error, RuntimeError):
         return failure(system_codes.E_DEV_006, f"the device failed: {first}")
     return None
+
+
+_BY_ERRNO = {
+    errno.ENOENT: system_codes.E_STORE_001,
+    errno.EACCES: system_codes.E_STORE_002,
+    errno.EPERM: system_codes.E_STORE_002,
+    errno.EROFS: system_codes.E_STORE_002,
+    errno.ENOSPC: system_codes.E_STORE_004,
+    errno.EDQUOT: system_codes.E_STORE_004,
+}
+
+
+def system_failure(error: OSError, what: str | None = None) -> SxError:
+    """The coded error for what the operating system refused; `what` could not be done."""
+    code = _BY_ERRNO.get(error.errno or 0, system_codes.E_STORE_006)
+    return failure(code, f"{what or error.filename or 'a file'}: {error.strerror or error}")
 
 
 def as_json(diagnostic: Diagnostic) -> dict[str, object]:

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.ir.document import Document
-from sexpgpu.loop.failure import device_failure, exit_status, failure
+from sexpgpu.loop.failure import device_failure, exit_status, failure, system_failure
 
 
 class RunOptions:
@@ -138,6 +138,8 @@ def execute(document: Document, options: RunOptions, *, ir_text: str, ir_hash: s
             session.train()
         except SxError as error:
             _failed(result, error)
+        except OSError as error:
+            _failed(result, system_failure(error))
         except (RuntimeError, MemoryError) as error:
             found = device_failure(error)
             if found is None:
