@@ -27,6 +27,8 @@ class Progress:
         self._bar = False
         self._began = time.monotonic()
         self._first: int | None = None
+        self._told = 0  # the step of the last train event
+        self._waiting = 0.0  # the part of its interval that was spent waiting for data
 
     def tick(self, step: int, steps: int, series: Mapping[str, Any]) -> None:
         """A step was dispatched."""
@@ -40,6 +42,7 @@ class Progress:
         left = (steps - step) / rate if rate else 0.0
         loss = series.get("train/loss")
         told = f"  loss {loss:.4g}" if isinstance(loss, float) else ""
+        told += self._waits()
         self._write(
             f"\r\x1b[K{_bar(step / steps)} {step}/{steps}  {rate:.3g} steps/s"
             f"  {duration(left)} left{told}"
@@ -48,10 +51,21 @@ class Progress:
 
     def event(self, record: Mapping[str, Any]) -> None:
         """An event was written."""
+        waits = ""
+        if record["kind"] == "resume":
+            self._told = record["step"]
+        elif record["kind"] == "train":
+            steps, self._told = record["step"] - self._told, record["step"]
+            told = record["metrics"]
+            self._waiting = told["train/data-wait"] * told["train/steps-per-second"] / max(steps, 1)
+            waits = self._waits()
         if not self._quiet:
             line = line_of(record)
             if line:
-                self.say(line)
+                self.say(line + waits)
+
+    def _waits(self) -> str:
+        return f"  {self._waiting:.0%} waiting for data" if self._waiting >= 0.01 else ""
 
     def warning(self, diagnostic: Diagnostic) -> None:
         """A warning, with its notes, as a compile diagnostic is shown."""

@@ -26,7 +26,7 @@ def test_plain_lines() -> None:
                     "metrics": {"eval/valid/loss": 0.5}})  # fmt: skip
     progress.event({"kind": "close", "step": 10, "reason": "finished"})
     assert stream.getvalue().splitlines() == [
-        "step 10  loss 0.25  grad-norm 1.5  steps-per-second 20",
+        "step 10  loss 0.25  grad-norm 1.5  steps-per-second 20  20% waiting for data",
         "step 10  valid: loss 0.5  (21 records)",
         "finished at step 10",
     ]
@@ -40,6 +40,8 @@ def test_a_bar_on_a_terminal(monkeypatch) -> None:
     assert "5/10" in stream.getvalue()
     assert "loss 0.5" in stream.getvalue()
     progress.event(TRAIN)
+    assert stream.getvalue().endswith("steps-per-second 20  20% waiting for data\n")
+    progress.event({**TRAIN, "step": 20, "metrics": {**TRAIN["metrics"], "train/data-wait": 1e-3}})
     assert stream.getvalue().endswith("steps-per-second 20\n")
 
 
