@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sexpgpu.ir.document import DIAGNOSTICS, Document
-from sexpgpu.ir.graph import Graph
+from sexpgpu.ir.graph import Graph, Node, Value
 from sexpgpu.ir.paths import is_selected
 from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.loop.finish import finishers
@@ -197,8 +197,15 @@ def _joined(one: Graph, other: Graph) -> Graph:
     b.nodes.extend(one.nodes)
     # both are of one trace: what both compute is one value already
     made = {result for node in one.nodes for result in node.results}
-    b.nodes.extend(
-        substituted(node, same) for node in other.nodes if not made.intersection(node.results)
-    )
+    for node in other.nodes:
+        if made.isdisjoint(node.results):
+            b.nodes.append(substituted(node, same))
+        elif not made.issuperset(node.results):
+            # a node with a body, of which the other graph reads more: run for that once more
+            node = substituted(node, same)
+            results = tuple([Value(v.type) if v in made else v for v in node.results])
+            b.nodes.append(
+                Node(node.op, node.operands, node.attrs, results, node.origin, node.numerics)
+            )
     outputs = {name: same.get(value, value) for name, value in other.outputs.items()}
     return b.finish(other.name, {**one.outputs, **outputs})

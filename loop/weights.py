@@ -15,9 +15,10 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.codes import system as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
-from sexpgpu.ir.document import Document, Rename
+from sexpgpu.ir.document import Document, InitFrom, Rename
 from sexpgpu.ir.document_json import read_document
 from sexpgpu.ir.paths import glob_matches
 from sexpgpu.loop import archive, checkpoint, directory, safetensors
@@ -156,6 +157,41 @@ def initialized(document: Document, state: StepState) -> tuple[StepState, dict[s
 
 
 _PARTS = ("param", "buffer")
+
+
+def begun_with(
+    document: Document,
+    path: str | os.PathLike[str],
+    renames: Mapping[str, str | None],
+    missing: Sequence[str],
+    extra: Sequence[str],
+) -> Document:
+    """The document with `:init-from` PATH, from the working directory, in place of its own.
+
+    `renames`: names there -> names here, None to leave an array out. E-RUN-033 for other types.
+    """
+    named = os.fspath(path) if isinstance(path, os.PathLike) else path
+    mapped = isinstance(renames, Mapping) and _texts([*renames, *filter(None, renames.values())])
+    for what, value, fits, wanted in (
+        ("init_from", named, isinstance(named, str) and named != "", "a path"),
+        ("init_map", renames, mapped, "a dict of texts"),
+        ("init_missing", missing, _texts(missing), "a list of texts"),
+        ("init_extra", extra, _texts(extra), "a list of texts"),
+    ):
+        if not fits:
+            raise failure(run_codes.E_RUN_033, f"{what} takes {wanted}, not {value!r}")
+    source = InitFrom(
+        path=named,
+        base=os.getcwd(),
+        map=[Rename(source=f, target=t, transpose=False) for f, t in renames.items()],
+        missing=list(missing),
+        extra=list(extra),
+    )
+    return document.changed(run=document.run.changed(init_from=source))
+
+
+def _texts(values: Any) -> bool:
+    return isinstance(values, list | tuple) and all(isinstance(value, str) for value in values)
 
 
 def read_weights(path: str, base: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sexpgpu.compiler import Compiled, compile_source, lisp_value, read_source
 from sexpgpu.diagnostics import render
+from sexpgpu.diagnostics.codes.run import E_RUN_033
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 from sexpgpu.ir.document import Diagnostics, Document
 from sexpgpu.lisp.printer import prin1_text
@@ -120,6 +121,10 @@ class Experiment:
         slug: str | None = None,
         device: str = "auto",
         resume: str | int | os.PathLike[str] | None = None,
+        init_from: str | os.PathLike[str] | None = None,
+        init_map: Mapping[str, str | None] | None = None,
+        init_missing: Sequence[str] = (),
+        init_extra: Sequence[str] = (),
         fresh: bool = False,
         allow_change: bool = False,
         time_limit: float | None = None,
@@ -132,14 +137,19 @@ class Experiment:
         """Train. `runs` is the folder of run directories, `slug` the name of this run's.
 
         `resume`: "latest", a step, or the path of a run or checkpoint; `allow_change`: also when
-        the experiment differs in anything but parameters' shapes; `fresh`: replace a run that
-        exists; `time_limit`: seconds after which to stop, checkpointed; `on_event` is called with
-        each event (docs/events.md); `log`: further targets, such as "csv" or "tensorboard";
+        the experiment differs in anything but parameters' shapes; `init_from`: a run, a checkpoint
+        ("RUN@STEP"), a .safetensors or .npz file to take initial weights from, `init_map` what its
+        names are called here (None: left out), `init_missing` and `init_extra` globs of what may
+        lack there and here (docs/checkpoints.md); `fresh`: replace a run that exists;
+        `time_limit`: seconds after which to stop, checkpointed; `on_event` is called with each
+        event (docs/events.md); `log`: further targets, such as "csv" or "tensorboard";
         `peak_flops`: of the device, for train/mfu; `plot`: draw the curves while it trains
         (default: in a notebook). Raises RunError when the run fails; a run stopped by a signal or a
         limit is given back with `state` "stopped"."""
         from sexpgpu.ir.document_json import document_hash, document_text
+        from sexpgpu.loop.failure import failure
         from sexpgpu.loop.run import RunOptions, execute
+        from sexpgpu.loop.weights import begun_with
         from sexpgpu.notebook import live_plot
 
         live = live_plot() if plot or plot is None else None
@@ -150,8 +160,17 @@ class Experiment:
             if callable(on_event):
                 on_event(event)
 
+        document = self.document
+        try:
+            if init_from is not None:
+                document = begun_with(document, init_from, init_map or {}, init_missing, init_extra)
+            elif init_map or init_missing or init_extra:
+                raise failure(E_RUN_033, "init_map, init_missing and init_extra go with init_from")
+        except SxError as error:
+            nothing = Run(None, "failed", {}, {}, document, device)
+            raise RunError(nothing, error.diagnostics) from None
         result = execute(
-            self.document,
+            document,
             RunOptions(
                 device=device,
                 steps=steps,
@@ -167,12 +186,10 @@ class Experiment:
                 peak_flops=peak_flops,
                 handle_signals=_in_main_thread(),
             ),
-            ir_text=document_text(self.document),
-            ir_hash=document_hash(self.document),
+            ir_text=document_text(document),
+            ir_hash=document_hash(document),
         )
-        run = Run(
-            result.directory, result.state, result.parameters, result.model, self.document, device
-        )
+        run = Run(result.directory, result.state, result.parameters, result.model, document, device)
         if result.exit_status not in (0, 75):
             raise RunError(run, result.diagnostics)
         return run
@@ -301,9 +318,10 @@ def compile(
     variants: Sequence[str] = (),
     knobs: Mapping[str, Any] | None = None,
     diagnostics: Sequence[str] = (),
+    diagnostics_every: int = 1,
 ) -> Experiment:
     """Compile a run file. `knobs` are Python values; a text that begins with a colon is a keyword.
-    `diagnostics`: globs of those to take at each step.
+    `diagnostics`: globs of those to take, at each `diagnostics_every`-th step.
 
     Raises CompileError with every diagnostic."""
     name = os.fspath(path)
@@ -317,7 +335,7 @@ def compile(
                 base,
                 variants=variants,
                 settings=settings,
-                diagnostics=_watched(diagnostics),
+                diagnostics=_watched(diagnostics, diagnostics_every),
             )
         )
 
@@ -332,6 +350,7 @@ def compile_text(
     variants: Sequence[str] = (),
     knobs: Mapping[str, Any] | None = None,
     diagnostics: Sequence[str] = (),
+    diagnostics_every: int = 1,
 ) -> Experiment:
     """Compile a text as a run file; relative data paths start from `base`."""
     settings = [(k, lisp_value(v)) for k, v in (knobs or {}).items()]
@@ -342,7 +361,7 @@ def compile_text(
                 base or os.getcwd(),
                 variants=variants,
                 settings=settings,
-                diagnostics=_watched(diagnostics),
+                diagnostics=_watched(diagnostics, diagnostics_every),
             )
         )
     )
@@ -432,8 +451,11 @@ def _python(value: Any) -> Any:
     return prin1_text(value)
 
 
-def _watched(globs: Sequence[str]) -> Diagnostics | None:
-    return Diagnostics(select=list(globs), every=1) if globs else None
+def _watched(globs: Sequence[str], every: int) -> Diagnostics | None:
+    if type(every) is not int or every < 1:
+        told = f"diagnostics_every takes a positive number of steps, not {every!r}"
+        raise SxError(Diagnostic(E_RUN_033, told))
+    return Diagnostics(select=list(globs), every=every) if globs else None
 
 
 def _events(directory: str | None) -> list[dict[str, Any]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.codes import tensor as tensor_codes
-from sexpgpu.diagnostics.model import Diagnostic, located
+from sexpgpu.diagnostics.model import Diagnostic, Label, located
 from sexpgpu.forms.models import Tree
 from sexpgpu.forms.optimizers import Optimizer
+from sexpgpu.forms.runs import RunForm
 from sexpgpu.ir.graph import Graph, Node
 from sexpgpu.source import Origin
 
@@ -40,18 +42,34 @@ def loss_doubts(nodes: Iterable[Node]) -> list[Diagnostic]:
 
 
 def rate_doubts(optimizers: Iterable[Optimizer]) -> list[Diagnostic]:
-    """W-OPT-002 for a learning rate that is a whole number, written as an integer."""
+    """W-OPT-002 for a learning rate that is a whole number, written as an integer; W-OPT-003 for
+    one that is not positive."""
     found: list[Diagnostic] = []
     for optimizer in optimizers:
         rate = optimizer.values.get("lr")
         if type(rate) is int and rate > 0:
-            labels, notes = located(optimizer.origin)
-            found.append(
-                Diagnostic(
-                    run_codes.W_OPT_002, f"the learning rate is the integer {rate}", labels, notes
-                )
-            )
+            told, code = f"the learning rate is the integer {rate}", run_codes.W_OPT_002
+        elif isinstance(rate, int | float | Fraction) and rate <= 0:
+            told, code = f"the learning rate is {float(rate):g}", run_codes.W_OPT_003
+        else:
+            continue
+        labels, notes = located(optimizer.origin)
+        found.append(Diagnostic(code, told, labels, notes))
     return found
+
+
+def remat_doubts(run: RunForm, tree: Tree) -> list[Diagnostic]:
+    """W-RUN-005 for `:remat :blocks` of a model without repeated blocks."""
+    if run.run.remat != "blocks" or any(m.kind == "repeat" for m in tree.models.values()):
+        return []
+    place = run.places.get("remat") or run.span
+    return [
+        Diagnostic(
+            run_codes.W_RUN_005,
+            f"defrun {run.run.name}: :remat :blocks, and the model has no repeat",
+            [Label(place)] if place is not None else [],
+        )
+    ]
 
 
 def idle_warnings(

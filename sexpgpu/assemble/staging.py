@@ -129,7 +129,16 @@ def trace_stages(
         microbatches = stage.microbatches or run.run.microbatches
         training = attempt(
             lambda stage=stage, n=microbatches: trace_training(
-                stage, n, prepare, objective, run.model, trained, run.run.precision, store, watched
+                stage,
+                n,
+                prepare,
+                objective,
+                run.model,
+                trained,
+                run.run.precision,
+                run.run.remat,
+                store,
+                watched,
             )
         )
         if training is None:

@@ -54,6 +54,7 @@ def trace_training(
     model: Model,
     trained: list[Parameter],
     precision: str,
+    remat: str,
     store: GraphStore,
     watched: Watched,
 ) -> Training:
@@ -68,6 +69,7 @@ def trace_training(
         stage=stage.name,
         context=TRAIN,
     )
+    trace.remat, trace.select = remat, watched.select
     with tracing(trace):
         arguments = call_all(prepare, batch_of(trace, stage), what="the batch")
         values = call_with_model(objective, model, prepare, arguments)

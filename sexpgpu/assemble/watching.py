@@ -64,7 +64,7 @@ class Watched:
         for name, (value, reducers) in trace.watched.items():
             for reducer in reducers:
                 full = f"{name}/{reducer}" if reducer else name
-                if full not in wanted:
+                if value is None or full not in wanted:
                     continue
                 trace.builder.origin = trace.watched_at[name]
                 outputs[f"metric/{full}/value"] = parts(trace.builder, value, reducer or "mean")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sexpgpu.assemble.doubts import idle_warnings
+from sexpgpu.assemble.doubts import idle_warnings, remat_doubts
 from sexpgpu.assemble.evaluating import trace_prediction
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.initial import Initializers
@@ -133,6 +133,7 @@ class Assembly:
         if training is not None:
             metrics |= training.metrics
             self.diagnostics.extend(training.warnings)
+            self.diagnostics.extend(remat_doubts(run, tree))
         passes = Passes(self, run, prepare, objective, store, metrics)
         evaluations = passes.all()
         passes.check_followed(evaluations)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.options import limit_flag, pairs, selection_flags
+from sexpgpu.loop.failure import STOPPED
 
 DEVICES = ("auto", "cuda", "cpu", "interp")
 UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
@@ -38,6 +43,24 @@ def seconds_of(
             f"{value!r} is no length of time; write 3h55m, 90s or 3:55:00", context, parameter
         )
     return sum(float(number) * UNITS[unit] for number, unit in parts)
+
+
+def _stop(*_: object) -> None:
+    sys.exit(STOPPED)
+
+
+@contextmanager
+def _stopped_before_it_runs() -> Generator[None]:
+    """SIGTERM while the file is compiled and the loop is loaded: the exit status of a run that was
+    stopped, which has nothing to save yet. The run then listens for itself."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @click.command("run")
@@ -171,13 +194,14 @@ def command(
     once. Exit 3 when the run failed, 4 when numbers were not finite, 5 when this machine cannot."""
     from sexpgpu.lowering.memory import training_environment
 
+    context.with_resource(_stopped_before_it_runs())
     if context.obj is not None:
         again = training_environment(device)
         if again is not None:
             sys.stdout.flush()
             os.execve(sys.executable, sys.orig_argv, again)
     from sexpgpu.cli.inputs import document_input
-    from sexpgpu.ir.document import Diagnostics, InitFrom, Rename
+    from sexpgpu.ir.document import Diagnostics
     from sexpgpu.ir.document_json import document_hash, document_text
 
     chosen = None
@@ -190,13 +214,9 @@ def command(
         document.run.diagnostics.every = document.run.log_every
     output.show(warnings)
     if init_from is not None:
-        document.run.init_from = InitFrom(
-            path=init_from,
-            base=os.getcwd(),
-            map=[Rename(source=f, target=t, transpose=False) for f, t in init_maps.items()],
-            missing=list(init_missing),
-            extra=list(init_extra),
-        )
+        from sexpgpu.loop.weights import begun_with
+
+        document = begun_with(document, init_from, init_maps, init_missing, init_extra)
     elif init_maps or init_missing or init_extra:
         raise click.UsageError("--init-map, --init-missing and --init-extra go with --init-from")
     from sexpgpu.loop.run import RunOptions, execute

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sexpgpu.ir.graph import Graph, nodes_within
+from sexpgpu.explain.costs import nodes_once
+from sexpgpu.ir.graph import Graph
 from sexpgpu.lowering.attention import choose
 
 DEVICES = ("cpu", "cuda")
@@ -13,7 +14,7 @@ DEVICES = ("cpu", "cuda")
 def attentions(graph: Graph) -> list[dict[str, Any]]:
     """Shapes, dtype, and the way on each device with its reason; equal ones counted."""
     found: dict[Any, dict[str, Any]] = {}
-    for node in nodes_within(graph):
+    for node in nodes_once(graph):
         if node.op != "attention":
             continue
         q, k = [value.type for value in node.operands[:2]]

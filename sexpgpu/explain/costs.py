@@ -43,6 +43,15 @@ def nodes_run(graph: Graph, times: int = 1) -> Iterator[tuple[Node, int]]:
             yield node, times
 
 
+def nodes_once(graph: Graph) -> Iterator[Node]:
+    """Every node, each before those of its body, but for what the backward pass runs again."""
+    for node in graph.nodes:
+        yield node
+        if not node.attrs.get("again", False):
+            for body, _ in runs_of(node):
+                yield from nodes_once(body)
+
+
 def whole_cost(graph: Graph) -> Cost:
     """The cost of a graph: that of its paths, or of its lines, together."""
     total = Cost()

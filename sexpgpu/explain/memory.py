@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from sexpgpu.ir.document import Document
 from sexpgpu.ir.graph import Graph
 from sexpgpu.ir.types import TensorType
+from sexpgpu.ops.control import runs_of
 
 
 def memory(document: Document) -> dict[str, int]:
@@ -37,7 +38,8 @@ def _bytes(tensors: Iterable[tuple[tuple[int, ...], str]]) -> int:
 
 
 def live(graph: Graph) -> int:
-    """The most bytes that results of nodes hold at once, in the graph's order; outputs are kept."""
+    """The most bytes that results of nodes hold at once, in the graph's order, those in bodies
+    included; outputs are kept."""
     last: dict[int, int] = {}
     for place, node in enumerate(graph.nodes):
         for value in (*node.operands, *node.results):
@@ -46,8 +48,10 @@ def live(graph: Graph) -> int:
     inputs = {id(value) for value in graph.inputs.values()}
     held = most = 0
     for place, node in enumerate(graph.nodes):
-        held += sum(value.type.nbytes for value in node.results)
-        most = max(most, held)
+        inside = max((live(body) for body, _ in runs_of(node)), default=0)
+        made = sum(value.type.nbytes for value in node.results)
+        most = max(most, held + max(inside, made))
+        held += made
         for value in {id(v): v for v in (*node.operands, *node.results)}.values():
             if last[id(value)] == place and id(value) not in kept | inputs:
                 held -= value.type.nbytes

@@ -49,9 +49,10 @@ def _head(data: dict[str, Any]) -> str:
     length = f"{run['steps']} steps" if run["steps"] is not None else f"{run['epochs']} epochs"
     clip = f", gradient norm clipped at {run['clip_norm']:g}" if run["clip_norm"] else ""
     micro = f", {run['microbatches']} microbatches" if run["microbatches"] > 1 else ""
+    again = {"none": "", "blocks": ", blocks recomputed", "full": ", submodels recomputed"}
     return (
         f"{run['name']}: {length} on the loader {run['train']}, precision {run['precision']}, "
-        f"seed {run['seed']}{micro}{clip}"
+        f"seed {run['seed']}{micro}{clip}{again[run['remat']]}"
     )
 
 

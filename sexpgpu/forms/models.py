@@ -18,6 +18,7 @@ from sexpgpu.source import Origin
 from sexpgpu.trace.arguments import is_number
 from sexpgpu.trace.context import TRACES, Trace
 from sexpgpu.trace.errors import check_noted_once, outside
+from sexpgpu.trace.functions.gradient import recomputed
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve, wrap
 
 
@@ -197,7 +198,10 @@ class Model(Foreign):
         self.called = True
         trace.enter_model(self.kind if self.path is None else self.path)
         try:
-            result = self.forward.call(*arguments)
+            if trace.remat == "full" and self.path:  # the whole model kept nothing anyway
+                result = values_of(recomputed(self.forward, arguments))
+            else:
+                result = self.forward.call(*arguments)
             output = result if isinstance(result, Tensor) else None
             if output is not None and output.trace is trace and self.path:
                 trace.watch(f"act/{self.path}", output.value, ACTIVATION)
@@ -222,7 +226,11 @@ def _stack_call(model: Model, edges: bool) -> Callable[..., Any]:
         trace = TRACES[-1]
         rest: tuple[Any, ...] = ()
         for name, part in model.parts.items():
-            values = values_list(call_values(as_function(part), first, *others))
+            function = as_function(part)
+            if edges and trace.remat == "blocks":
+                values = recomputed(function, [first, *others])
+            else:
+                values = values_list(call_values(function, first, *others))
             first, rest = (values[0], tuple(values[1:])) if values else (NIL, ())
             if edges and isinstance(first, Tensor):
                 trace.locate()

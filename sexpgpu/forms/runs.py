@@ -33,7 +33,7 @@ from sexpgpu.source import Span
 KEYS = (
     "model", "optimizer", "train", "steps", "epochs", "microbatches", "precision", "seed",
     "clip-norm", "eval", "checkpoint", "log-every", "finite", "steps-per-dispatch",
-    "init-from", "stop", "diagnostics",
+    "init-from", "stop", "diagnostics", "remat",
 )  # fmt: skip
 NAMES = ("train", "eval")
 
@@ -76,7 +76,9 @@ def defrun(form: Any, context: Context) -> Any:
     :init-from           weights to begin with: (checkpoint path), (safetensors path) or a path
     :stop                (:min :eval/PASS/NAME :patience n), or :max: end when n evaluations in a
                          row are no better
-    :diagnostics         (:select (list glob…) :every n): what is watched inside the run"""
+    :diagnostics         (:select (list glob…) :every n): what is watched inside the run
+    :remat               what the backward pass computes again rather than keep: :none (default),
+                         :blocks (each part of a `repeat`) or :full (each submodel)"""
     if not isinstance(form.cdr, Cons) or not is_name(form.cdr.car):
         raise context.error(
             codes.E_RUN_005,
@@ -203,6 +205,7 @@ def _declare(name: str, place: Any, given: list[str], places: dict[str, Any], *v
         log_every=read.positive("log-every", 10),
         finite=read.choice("finite", "abort", ("abort", "skip", "ignore")),
         steps_per_dispatch=per_dispatch,
+        remat=read.choice("remat", "none", ("none", "blocks", "full")),
         init_from=_init_from(read),
         stop=_stop(read),
         diagnostics=experiment.diagnostics or _diagnostics(read),

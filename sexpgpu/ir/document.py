@@ -6,7 +6,7 @@ Graphs are `Graph` objects; every other part is plain JSON data in records with 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from sexpgpu.ir.graph import Graph
 from sexpgpu.source import Source
@@ -45,6 +45,10 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         return {name: _plain(getattr(self, name)) for name in self.__slots__}
+
+    def changed(self, **fields: Any) -> Self:
+        """The record with some fields in place of its own."""
+        return type(self)(**{name: getattr(self, name) for name in self.__slots__} | fields)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
@@ -287,8 +291,8 @@ class Run(Record):
 
     __slots__ = (
         "checkpoint", "clip_norm", "diagnostics", "epochs", "evaluations", "finite", "init_from",
-        "log_every", "microbatches", "name", "precision", "seed", "steps", "steps_per_dispatch",
-        "stop", "train",
+        "log_every", "microbatches", "name", "precision", "remat", "seed", "steps",
+        "steps_per_dispatch", "stop", "train",
     )  # fmt: skip
     name: str
     train: str
@@ -296,6 +300,7 @@ class Run(Record):
     epochs: int | None
     microbatches: int
     precision: str
+    remat: str  # what the backward pass computes again: "none" | "blocks" | "full"
     seed: int
     clip_norm: float | None
     evaluations: list[str]
@@ -349,6 +354,10 @@ class Document:
         self.terms = terms
         self.counters = counters
         self.curriculum = curriculum
+
+    def changed(self, **parts: Any) -> Document:
+        """The document with some parts in place of its own."""
+        return Document(**{name: getattr(self, name) for name in self.__slots__} | parts)
 
     def loader(self, name: str) -> Loader:
         return next(loader for loader in self.loaders if loader.name == name)

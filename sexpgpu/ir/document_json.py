@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sexpgpu.diagnostics.codes.tensor import E_IR_001, E_IR_003
+from sexpgpu.diagnostics.codes.tensor import E_IR_002, E_IR_003
 from sexpgpu.ir import document as ir
 from sexpgpu.ir.document import FORMAT, VERSION, Document, Record, is_diagnostic
 from sexpgpu.ir.graph import Graph, Infer, kind_of
@@ -106,10 +106,10 @@ def read_document(text: str | bytes, infer: Infer) -> Document:
 def document_from_json(data: Any, infer: Infer) -> Document:
     """The document of plain data, verified."""
     if kind_of(data) is not dict or data.get("format") != FORMAT:
-        refuse(E_IR_001, f"this is not a document of the format {FORMAT!r}")
+        refuse(E_IR_002, f"this is not a document of the format {FORMAT!r}")
     if data.get("version") != VERSION or kind_of(data["version"]) is not int:
         refuse(
-            E_IR_001,
+            E_IR_002,
             f"the document has version {data.get('version')!r}; this program reads {VERSION}",
         )
     names = (

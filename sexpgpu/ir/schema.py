@@ -69,7 +69,7 @@ RECORDS: dict[type[ir.Record], dict[str, Any]] = {
         "clip_norm": optional(FLOAT), "evaluations": [STRING], "checkpoint": ir.Checkpointing,
         "log_every": COUNT, "finite": "finite", "steps_per_dispatch": "dispatch",
         "init_from": optional(ir.InitFrom), "stop": optional(ir.Stop),
-        "diagnostics": optional(ir.Diagnostics),
+        "diagnostics": optional(ir.Diagnostics), "remat": "remat",
     },
 }  # fmt: skip
 
@@ -77,6 +77,7 @@ CHOICES = {
     "reduction": ("mean", "sum", "max", "min", "last", "rms"),
     "precision": ("f32", "bf16", "f16"),
     "finite": ("abort", "skip", "ignore"),
+    "remat": ("none", "blocks", "full"),
     "weights": ("averaged", "raw"),
     "per": ("example",),
 }

@@ -1,4 +1,5 @@
-"""The gradients of attention in simpler ops, with the scores [B,H,T,S] held whole.
+"""The gradients of attention in simpler ops, with the scores [B,H,T,S] held whole; the entropy of
+its weights.
 
 The derivatives of the gradients are made from this (ops/attention.py has the formulas and the
 letters of the shapes). Computes in f32, or f64, under every precision. Knows no backend.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from math import prod
 
 from sexpgpu.ir.graph import Attrs, Builder, Node, Value
 from sexpgpu.ir.numerics import merge_numerics
@@ -27,6 +29,28 @@ def plain_bias_grad(b: Builder, node: Node) -> tuple[Value, ...]:
     """The result of an `attention-bias-grad` node."""
     with _in_f32(b):
         return (_Gradient(b, node).of_bias(),)
+
+
+def entropy(b: Builder, node: Node) -> Value:
+    """The mean over batch, heads and queries of the entropy, in nats, of the weights of an
+    `attention` node: lse less the scores' mean under the weights. f32 scalar; a query that sees no
+    key counts 0.
+
+    Without a bias or a softcap that mean is scale q.(Σ weight k), an attention whose values are
+    the keys, linear in memory; else the scores are held whole."""
+    q, k, _, *rest = node.operands
+    attrs = node.attrs
+    with _in_f32(b):
+        if attrs["bias"] or attrs["softcap"] is not None:
+            found = _Entropy(b, node).of_queries()
+        else:
+            q, k = (x if x.dtype in ("f32", "f64") else b.emit("cast", x, dtype="f32")
+                    for x in (q, k))  # fmt: skip
+            keys, lse = b.emit_all("attention", q, k, k, *rest, **attrs)
+            scores = scaled(b, total(b, b.emit("mul", q, keys), (3,)), float(attrs["scale"]))
+            found = b.emit("sub", lse, transposed(b, scores, (0, 2, 1)))
+        mean = scaled(b, total(b, found, (0, 1, 2)), 1 / max(prod(found.shape), 1))
+        return mean if mean.dtype == "f32" else b.emit("cast", mean, dtype="f32")
 
 
 @contextmanager
@@ -50,11 +74,23 @@ class _Gradient:
 
     def __init__(self, b: Builder, node: Node) -> None:
         self.b, self.node, self.attrs = b, node, node.attrs
-        q, k, v, out, lse, dout, *rest = node.operands
+        _, _, v, out, lse, dout, *rest = node.operands
         dlse = rest.pop(0) if self.attrs["lse_cotangent"] else None
-        bias = rest.pop(0) if self.attrs["bias"] else None
-        self.q, self.dout = self.by_keys(q), self.by_keys(dout)
-        self.k, values = self.heads_first(k), self.heads_first(v)
+        shape = self.weigh(lse, rest).shape
+        self.dout, values = self.by_keys(dout), self.heads_first(v)
+        # d out.out summed over a head: what normalising the weights takes off each cotangent
+        wide_out, wide_dout = self.in_wide(out), self.in_wide(dout)
+        off = transposed(b, total(b, b.emit("mul", wide_out, wide_dout), (3,)), (0, 2, 1))
+        if dlse is not None:
+            off = b.emit("sub", off, dlse)
+        dweights = b.emit("sub", self.product(self.dout, values), self.by_row(off, shape))
+        self.dscores = b.emit("mul", self.weights, dweights)
+
+    def weigh(self, lse: Value, rest: list[Value]) -> Value:
+        """The scores; sets `q`, `k`, `capped` and `weights`. `rest`: bias, mask, segments."""
+        b, bias = self.b, rest.pop(0) if self.attrs["bias"] else None
+        q, k = self.node.operands[:2]
+        self.q, self.k = self.by_keys(q), self.heads_first(k)
         scores = scaled(b, self.product(self.q, self.k), float(self.attrs["scale"]))
         self.capped: Value | None = None
         if self.attrs["softcap"] is not None:
@@ -65,13 +101,7 @@ class _Gradient:
         if bias is not None:
             scores = b.emit("add", scores, self.stretched(bias, shape))
         self.weights = self.softmax(scores, lse, self.visible(rest, shape))
-        # d out.out summed over a head: what normalising the weights takes off each cotangent
-        wide_out, wide_dout = self.in_wide(out), self.in_wide(dout)
-        off = transposed(b, total(b, b.emit("mul", wide_out, wide_dout), (3,)), (0, 2, 1))
-        if dlse is not None:
-            off = b.emit("sub", off, dlse)
-        dweights = b.emit("sub", self.product(self.dout, values), self.by_row(off, shape))
-        self.dscores = b.emit("mul", self.weights, dweights)
+        return scores
 
     def of_operands(self) -> tuple[Value, Value, Value]:
         b, scale = self.b, float(self.attrs["scale"])
@@ -170,6 +200,26 @@ class _Gradient:
 
     def broadcast_pairs(self, x: Value, shape: Shape) -> Value:
         return self.b.emit("broadcast", x, shape=shape, dims=(2, 3))
+
+
+class _Entropy(_Gradient):
+    """The weights of an `attention` node, and the entropy of each query's."""
+
+    __slots__ = ("lse", "scores")
+
+    def __init__(self, b: Builder, node: Node) -> None:
+        self.b, self.node, self.attrs = b, node, node.attrs
+        self.lse = node.results[1]
+        self.scores = self.weigh(self.lse, list(node.operands[3:]))
+
+    def of_queries(self) -> Value:
+        """[B,H,T]."""
+        b, shape = self.b, self.scores.shape
+        zero = full_of(b, 0.0, shape, self.scores.dtype)
+        surprise = b.emit("sub", self.by_row(self.lse, shape), self.scores)
+        # a bias of -inf hides a key as a mask does
+        surprise = b.emit("select", b.emit("gt", self.weights, zero), surprise, zero)
+        return total(b, b.emit("mul", self.weights, surprise), (3,))
 
 
 def _near(b: Builder, attrs: Attrs, shape: Shape) -> list[Value]:

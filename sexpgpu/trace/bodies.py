@@ -6,7 +6,8 @@ the body, and an operand of the op.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sexpgpu.ir.graph import Graph, Value
@@ -30,7 +31,7 @@ class BodyTrace(Trace):
                 the body runs once
     """
 
-    __slots__ = ("_key", "captured", "iteration", "op", "parent")
+    __slots__ = ("_key", "captured", "captured_late", "iteration", "op", "parent")
 
     def __init__(self, op: str, parent: Trace, repeats: bool) -> None:
         super().__init__(
@@ -45,6 +46,7 @@ class BodyTrace(Trace):
         self.op = op
         self.parent = parent
         self.captured: dict[Value, Value] = {}
+        self.captured_late: set[Value] = set()  # what only diagnostics have read so far
         self.iteration: Value | None = Value(TensorType((), "u32")) if repeats else None
         self._key: Value | None = None
         self.frames = parent.frames
@@ -55,6 +57,8 @@ class BodyTrace(Trace):
         self.node_limit = parent.node_limit
         self.examples_in_turn = parent.examples_in_turn
         self.repeats = repeats or parent.repeats
+        self.remat = parent.remat
+        self.select = parent.select
         self.builder.numerics = parent.builder.numerics
         self.builder.origin = parent.builder.origin
 
@@ -72,7 +76,19 @@ class BodyTrace(Trace):
         found = self.captured.get(value)
         if found is None:
             found = self.captured[value] = Value(value.type)
+        elif value in self.captured_late:  # its place is where it would be without them
+            self.captured_late.discard(value)
+            self.captured[value] = self.captured.pop(value)
         return found
+
+    @contextmanager
+    def apart(self) -> Generator[None]:
+        captured = set(self.captured)
+        try:
+            with super().apart(), self.parent.apart():
+                yield
+        finally:
+            self.captured_late |= self.captured.keys() - captured
 
     def input(self, name: str, type: TensorType) -> Value:
         captured = self.capture(self.parent.input(name, type))
@@ -130,8 +146,12 @@ class BodyTrace(Trace):
     def noted(self, name: str) -> Metric | Term | None:
         return super().noted(name) or self.parent.noted(name)
 
+    def is_watched(self, name: str) -> bool:
+        return super().is_watched(name) or self.parent.is_watched(name)
+
     def noted_values(self) -> list[Value]:
-        """What the body noted: values of metrics, terms, counters and buffers, each once."""
+        """What the body noted: values of metrics, terms, counters, buffers and (of a body that runs
+        once) diagnostics, each once."""
         found: dict[Value, None] = {}
         for metric in self.metrics.values():
             found.update({metric.value: None, metric.weight: None})
@@ -139,6 +159,8 @@ class BodyTrace(Trace):
             found.update({term.mean: None, term.weight: None})
         found.update(dict.fromkeys(self.counters.values()))
         found.update({self.buffers[path].value: None for path in self.written})
+        if not self.repeats:
+            found.update({value: None for value, _ in self.watched.values() if value is not None})
         return list(found)
 
     def hand_on(self, outer: Mapping[Value, Value]) -> None:
@@ -156,6 +178,10 @@ class BodyTrace(Trace):
             new = outer[self.buffers[path].value]
             parent.buffers[path] = Tensor(new, parent, origin)
             parent.written[path] = origin
+        if not self.repeats:
+            for name, (value, reducers) in self.watched.items():
+                parent.watched[name] = (None if value is None else outer[value], reducers)
+                parent.watched_at[name] = self.watched_at[name]
 
 
 class Marks:

@@ -5,13 +5,14 @@ The trace that runs is the last of `TRACES`. Knows ops only through the builder'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from math import copysign
 from typing import TYPE_CHECKING, Any
 
 from sexpgpu.ir.graph import Builder, Graph, Value
 from sexpgpu.ir.numerics import merge_numerics
+from sexpgpu.ir.paths import is_selected
 from sexpgpu.ir.types import FLOATS, TensorType
 from sexpgpu.lisp.state import STATE, current_origin
 from sexpgpu.ops import new_builder
@@ -104,6 +105,9 @@ class Trace:
     examples_in_turn   whether the graph sees one example after another, so that a draw cannot tell
                    which it draws for
     node_limit     how many nodes the graph may have
+    select         globs of the diagnostics that are taken
+    remat          what the backward pass computes again: none, blocks (each part of a `repeat`) or
+                   full (each submodel)
     """
 
     __slots__ = (
@@ -127,7 +131,9 @@ class Trace:
         "node_limit",
         "path",
         "prefix",
+        "remat",
         "repeats",
+        "select",
         "sources",
         "stage",
         "terms",
@@ -167,8 +173,9 @@ class Trace:
         self.written: dict[str, Origin] = {}
         self.context_used: set[str] = set()
         self.draws: list[Draw] = []
-        # diagnostics: name -> the tensor and its reducers ("" for the scalar itself), and its place
-        self.watched: dict[str, tuple[Value, tuple[str, ...]]] = {}
+        # diagnostics: name -> the tensor (None: it is made only where it is selected) and its
+        # reducers ("" for the scalar itself), and its place
+        self.watched: dict[str, tuple[Value | None, tuple[str, ...]]] = {}
         self.watched_at: dict[str, Origin] = {}
         self.late: set[str] = set()  # inputs that only diagnostics have read so far
         self.bindings: Mapping[Any, Callable[[Trace], Tensor]] = {}
@@ -176,6 +183,8 @@ class Trace:
         self.node_limit = MAX_NODES
         self.examples_in_turn = False
         self.repeats = False
+        self.remat = "none"
+        self.select: Sequence[str] = ()
         self.calls: dict[tuple[Any, ...], tuple[Span, ...]] = {}  # of the call stack's top
 
     # ------------------------------------------------------------------ places
@@ -293,27 +302,53 @@ class Trace:
         """What is traced meanwhile is for a diagnostic: the rest of the graph comes out as if it
         had not been: no constant, input or draw of it is shared with what follows."""
         frame = self.frames[-1]
-        constants, sources = dict(self.constants), dict(self.sources)
-        inputs, origin = set(self.builder.inputs), self.builder.origin
-        draws = len(self.draws)
+        draws, origin = len(self.draws), self.builder.origin
         self.frames.append(Frame(frame.path, f"{frame.chain}diagnostic {name}>"))
         try:
-            yield
+            with self.apart():
+                yield
         finally:
             self.frames.pop()
-            self.constants, self.sources = constants, sources
-            self.late |= set(self.builder.inputs) - inputs
             self.builder.origin = origin
             del self.draws[draws:]
 
+    @contextmanager
+    def apart(self) -> Generator[None]:
+        """What this graph is given meanwhile is not there for what follows."""
+        constants, sources = dict(self.constants), dict(self.sources)
+        inputs = set(self.builder.inputs)
+        try:
+            yield
+        finally:
+            self.constants, self.sources = constants, sources
+            self.late |= set(self.builder.inputs) - inputs
+
     def watch(self, name: str, value: Value, reducers: tuple[str, ...]) -> None:
         """Note a diagnostic; the second of one name gets a number."""
-        number, full = 1, name
-        while full in self.watched:
-            full = f"{name}@{number}"
-            number += 1
+        full = self._diagnostic_name(name)
         self.watched[full] = (value, reducers)
         self.watched_at[full] = self.builder.origin
+
+    def watch_if_selected(self, name: str, make: Callable[[], Value]) -> None:
+        """The same for a scalar that takes nodes of its own: it is made where it is selected."""
+        full = self._diagnostic_name(name)
+        value = None
+        if is_selected(full, self.select):
+            with self.aside(full):
+                value = make()
+        self.watched[full] = (value, ("",))
+        self.watched_at[full] = self.builder.origin
+
+    def _diagnostic_name(self, name: str) -> str:
+        number, full = 1, name
+        while self.is_watched(full):
+            full = f"{name}@{number}"
+            number += 1
+        return full
+
+    def is_watched(self, name: str) -> bool:
+        """Whether there is a diagnostic of that name."""
+        return name in self.watched
 
     # ------------------------------------------------------------------ numerics
 

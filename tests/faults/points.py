@@ -5,10 +5,11 @@ evaluations, compilations and saves, is a numbered point. A run is told the numb
 which to die: by SIGKILL, at once, in the middle of a write where the point is one, or as a power
 cut ends it: what was not yet synced is lost.
 
-PLAN is JSON: {"document", "device", "chains": [[seed, kills, how]…]}. A chain is a run directory
-whose run is killed so often, each time at a random point, and then resumed to its end. All are
-children of one process that has loaded everything, forked: a start takes milliseconds. Prints one
-JSON object a kill: {"chain", "point", "how"}, `point` being its kind.
+PLAN is JSON: {"document" or "text", "device", "chains": [[seed, kills, how]…]}: a document's
+arguments, or a run file. A chain is a run directory whose run is killed so often, each time at a
+random point, and then resumed to its end. All are children of one process that has loaded
+everything, forked: a start takes milliseconds. Prints one JSON object a kill: {"chain", "point",
+"how"}, `point` being its kind.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import numpy as np  # noqa: F401  loaded before forking
 import orbax.checkpoint  # noqa: F401
 from loop_documents import make, run
 
+import sexpgpu as sx
 from sexpgpu.loop import checkpoint, train
 from sexpgpu.loop.evaluate import Pass
 from sexpgpu.lowering.interp.backend import InterpBackend
@@ -172,9 +174,7 @@ def one(
             runs / slug, at, how, lambda kind: os.write(writer, json.dumps(kind).encode())
         )
         points.wrap_all(plan["device"])
-        result = run(
-            make(**plan["document"]), runs, slug=slug, device=plan["device"], resume="latest"
-        )
+        result = run(plan["made"], runs, slug=slug, device=plan["device"], resume="latest")
         os.write(writer, json.dumps(points.counts).encode())
         for found in result.diagnostics:
             if found.severity == "error":
@@ -209,6 +209,9 @@ def chain(
 
 
 def main(runs: Path, plan: dict[str, Any]) -> None:
+    text = plan.get("text")
+    made = make(**plan["document"]) if text is None else sx.compile_text(text).document
+    plan = {**plan, "made": made}
     status, counts = one(runs, "whole", plan, None, "after")
     assert status == 0, status
     for seed, kills, how in plan["chains"]:

@@ -144,3 +144,24 @@ def test_a_first_compilation_leaves_the_recursion_limit_as_it_was() -> None:
         f"sx.compile_text({LINE!r}); assert sys.getrecursionlimit() == before"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "options, code",
+    [
+        ({"init_from": 3}, "E-RUN-033"),
+        ({"init_from": ""}, "E-RUN-033"),
+        ({"init_from": "it", "init_map": {"a": 1}}, "E-RUN-033"),
+        ({"init_from": "it", "init_map": ["a"]}, "E-RUN-033"),
+        ({"init_from": "it", "init_missing": "fit/b"}, "E-RUN-033"),
+        ({"init_from": "it", "init_extra": [1]}, "E-RUN-033"),
+        ({"init_missing": ["fit/b"]}, "E-RUN-033"),
+        ({"init_from": "nothing-there"}, "E-CKPT-001"),
+    ],
+)
+def test_weights_to_begin_with_that_are_none(
+    tmp_path: Path, options: dict[str, Any], code: str
+) -> None:
+    with pytest.raises(sx.RunError) as refused:
+        sx.compile_text(LINE).run(runs=str(tmp_path), device="interp", **options)
+    assert [d.code.id for d in refused.value.diagnostics] == [code]

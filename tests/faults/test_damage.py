@@ -85,6 +85,18 @@ DAMAGE: list[Callable[[dict[str, Any]], Any]] = [
 ]
 
 
+@pytest.mark.parametrize("change", [{"version": 1}, {"version": 99}, {"format": "other"}])
+def test_a_document_of_another_version_is_refused(
+    document: dict[str, Any], change: dict[str, Any]
+) -> None:
+    with pytest.raises(SxError) as refused:
+        read_document(json.dumps(document | change), infer)
+    (found,) = refused.value.diagnostics
+    assert found.code.id == "E-IR-002"
+    assert str(next(iter(change.values()))) in found.headline or "format" in change
+    assert "compile" in (found.fix or found.code.fix)
+
+
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_document_is_refused(
     document: dict[str, Any], damage: Callable[[dict[str, Any]], Any]

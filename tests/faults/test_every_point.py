@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import sexpgpu as sx
 from sexpgpu.loop.checkpoint import load, newest_whole
 from sexpgpu.loop.events import read_events
 from sexpgpu.loop.recorder import is_of_the_machine
@@ -43,8 +44,10 @@ def state(directory: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
     return {name: array.tobytes() for name, array in tensors.items()}, kept
 
 
-def check(tmp_path: Path, device: str, chains: list[tuple[int, int, str]]) -> Counter[str]:
-    plan = {"document": DOCUMENT, "device": device, "chains": chains}
+def check(
+    tmp_path: Path, device: str, chains: list[tuple[int, int, str]], text: str | None = None
+) -> Counter[str]:
+    plan = {"document": DOCUMENT, "text": text, "device": device, "chains": chains}
     done = subprocess.run(
         [sys.executable, str(Path(__file__).parent / "points.py"), str(tmp_path), json.dumps(plan)],
         cwd=ROOT, check=False, capture_output=True, text=True,
@@ -72,6 +75,46 @@ def test_killed_a_dozen_times(tmp_path: Path) -> None:
     kinds = check(tmp_path, "interp", [(s, 3, h) for s, h in enumerate(
         ("before", "after", "middle", "power"))])  # fmt: skip
     assert sum(kinds.values()) >= 8
+
+
+AVERAGED = """
+(require "sexpgpu/nn" :as nn)
+(require "sexpgpu/optim" :as optim)
+(defloader train :source (synthetic 40 (x :f32 (3) (:normal 0 1)) (y :f32 (1) (:normal 0 1)))
+  :batch 8 :shuffle t)
+(defun prepare (batch) (values (field batch :x) (field batch :y)))
+(defmodel net () (submodel one (nn:linear 3 4)) (submodel two (nn:linear 4 1))
+  (forward (x) (two (dropout (tanh (one x)) 0.2))))
+(defun objective (model x y) (nn:mse (funcall model x) y))
+(defeval averaged :loader train :every 5)
+(defeval raw :loader train :every 5 :weights :raw)
+(defrun net :model (net) :optimizer OPTIMIZER :steps 24 :log-every 2
+  :checkpoint (:every 3 :keep 2 :best (:min :eval/averaged/loss)))
+"""
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        "(optim:ema (optim:adamw :lr 0.05) :decay 0.9)",
+        "(optim:schedule-free-adamw :lr 0.05)",
+        """(optimizer-groups (optim:schedule-free-sgd :lr 0.1)
+             (group slow (rank 1) :every 2
+               :optimizer (optim:ema (optim:sgd :lr 0.1) :decay 0.5)))""",
+    ],
+)
+def test_averaged_weights_through_kills(tmp_path: Path, optimizer: str) -> None:
+    """What evaluations see is an average over steps on both sides of each kill."""
+    text = AVERAGED.replace("OPTIMIZER", optimizer)
+    kinds = check(tmp_path, "interp", [(1, 3, "before"), (2, 3, "power")], text)
+    assert sum(kinds.values()) >= 4
+    told = series(tmp_path / "whole")
+    assert told[20, "eval/averaged/loss"] != told[20, "eval/raw/loss"]
+    weights = [
+        sx.open_run(tmp_path / name, device="interp").predict(x=[[1.0, 2.0, 3.0]]).tobytes()
+        for name in ("whole", "chain-1-before", "chain-2-power")
+    ]
+    assert weights[1:] == weights[:1] * 2
 
 
 @pytest.mark.slow

@@ -269,7 +269,8 @@ def make(
             checkpoint=ir.Checkpointing(best=best, every=every, keep=keep, keep_every=keep_every),
             clip_norm=clip, epochs=epochs, evaluations=["valid"] if valid else [], finite=finite,
             init_from=init_from, stop=stop, diagnostics=diagnostics,
-            log_every=log_every, microbatches=microbatches, name=name, precision="f32", seed=seed,
+            log_every=log_every, microbatches=microbatches, name=name, precision="f32",
+            remat="none", seed=seed,
             steps=steps if epochs is None else None, steps_per_dispatch=together, train="train",
         ),
         loaders=[
@@ -334,8 +335,8 @@ def run(document: ir.Document, runs: Path | str, **options: Any) -> RunResult:
 def _child(arguments: list[str]) -> None:
     """`python loop_documents.py RUNS DOCUMENT OPTIONS [slow …]`: a run to be killed.
 
-    DOCUMENT and OPTIONS are JSON for `make` and `run`; `slow compile` and `slow data` hang there
-    for a minute, as a large model or a far file server does.
+    DOCUMENT and OPTIONS are JSON for `make` and `run`; `slow compile`, `slow data`, `slow open`
+    and `slow passes` hang there for a minute, as a large model or a far file server does.
     """
     import json
     import os
@@ -351,8 +352,16 @@ def _child(arguments: list[str]) -> None:
             ctypes.CDLL(None).sleep(60)  # never comes back to the interpreter, as XLA does not
 
         InterpBackend.compile = hang  # type: ignore[method-assign]
+    if "open" in slow or "passes" in slow:
+        from sexpgpu.loop.data.loader import EvaluationBatches, TrainingBatches
+
+        batches = TrainingBatches if "open" in slow else EvaluationBatches
+        batches.__init__ = lambda *_, **__: time.sleep(60)  # type: ignore[method-assign]
     if "data" in slow:
+        from sexpgpu.loop.data import records
         from sexpgpu.loop.data.loader import TrainingBatches
+
+        records.AT_ONCE = -1  # nothing is at hand
 
         read = TrainingBatches.read
 

@@ -225,3 +225,113 @@ def test_mistakes(form: str, said: str) -> None:
         sx.compile_text(text(False).replace("(two (dropout", f"{form} (two (dropout"))
     assert caught.value.diagnostics[0].code.id == "E-METRIC-002"
     assert said in caught.value.diagnostics[0].headline
+
+
+# -- the entropy of attention ---------------------------------------------------------------------
+
+LOOK = """
+(require "sexpgpu/optim" :as optim)
+(defloader train :source (synthetic 2 (q :f32 (5 4 8) (:normal 0 1)) (k :f32 (6 2 8) (:normal 0 1)))
+  :batch 2)
+(defun prepare (batch) (values (field batch :q) (field batch :k)))
+(defmodel look () (defparam s () :init 2.0) (defparam bias (4 5 6) :init #'random-normal)
+  (forward (q k) (attention (* s q) k k KEYS)))
+(defmodel net () (submodel inner (look)) (forward (q k) (inner q k)))
+(defun objective (model q k) (mean (square (funcall model q k))))
+(defrun net :model (net) :optimizer (optim:sgd :lr 1e-30) :steps 1 :precision PRECISION
+  :microbatches MICRO :remat REMAT :diagnostics (:select "attn/**"))
+"""
+
+
+def entropy_of(q: np.ndarray, k: np.ndarray, bias: np.ndarray, keys: str) -> float:
+    """The mean entropy of the weights, written out."""
+    scores = np.einsum("bthd,bshd->bhts", 2.0 * q, np.repeat(k, 2, axis=2)) / np.sqrt(8)
+    if ":softcap" in keys:
+        scores = 3.0 * np.tanh(scores / 3.0)
+    if ":bias" in keys:
+        scores = scores + bias
+    place, key = np.arange(5)[:, None] + 1, np.arange(6)[None]
+    seen = np.ones((5, 6), bool)
+    if ":causal" in keys:
+        seen &= key <= place
+    if ":window" in keys:
+        seen &= np.abs(place - key) < 2 if ":causal" not in keys else place - key < 2
+    if ":mask" in keys:
+        seen &= key > 3  # the first queries of a causal attention see none of those
+    scores = np.where(seen, scores, -np.inf)
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        p = powers / powers.sum(-1, keepdims=True)
+        surprise = np.where(p > 0, -p * np.log(np.where(p > 0, p, 1)), 0)
+    return float(np.where(seen.any(-1), surprise.sum(-1), 0).mean())
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "", ":causal t", ":window 2", ":causal t :window 2", ":softcap 3.0", ":bias bias",
+        ":causal t :bias bias :softcap 3.0", ":mask (> (arange 6) 3) :causal t",
+        ":mask (> (arange 6) 3) :causal t :bias bias",
+    ],
+)  # fmt: skip
+def test_the_entropy_of_attention(tmp_path: Path, keys: str) -> None:
+    text = LOOK.replace("KEYS", keys)
+    found = []
+    for precision, micro, remat in (
+        (":f32", 1, ":none"),
+        (":f32", 2, ":full"),
+        (":bf16", 1, ":none"),
+    ):
+        source = text.replace("PRECISION", precision).replace("MICRO", str(micro))
+        run = sx.compile_text(source.replace("REMAT", remat)).run(
+            runs=str(tmp_path), device="interp", fresh=True
+        )
+        assert list(values(run)[1]) == ["attn/inner/entropy"]
+        found.append(values(run)[1]["attn/inner/entropy"])
+    from sexpgpu.loop.data.loader import TrainingBatches
+
+    batch = TrainingBatches(run.document.loader("train").stages[0], "train", 0).read(0)
+    wanted = entropy_of(batch["q"], batch["k"], run.parameters["inner/bias"], keys)
+    assert 0.01 < wanted < np.log(6)
+    assert found[:2] == pytest.approx([wanted] * 2, rel=1e-5)
+    assert found[2] == pytest.approx(wanted, rel=0.03)
+
+
+def test_the_entropy_is_on_offer_and_costs_nothing_before_it_is_selected() -> None:
+    text = LOOK.replace("KEYS", "").replace("PRECISION", ":f32").replace("MICRO", "1")
+    text = text.replace("REMAT", ":none")
+    chosen, bare = (
+        sx.compile_text(t).document
+        for t in (text, text.replace(':diagnostics (:select "attn/**")', ""))
+    )
+    assert document_hash(chosen) == document_hash(bare)
+    found = sx.compile_text(text, diagnostics=["attn/inner/entropi"]).diagnostics
+    assert "attn/inner/entropy" in (found[-1].fix or "")
+
+
+def test_every_so_many_steps_by_the_api(tmp_path: Path) -> None:
+    made = sx.compile_text(text(False), diagnostics=["act/one/rms"], diagnostics_every=5)
+    assert list(values(made.run(runs=str(tmp_path), device="interp"))) == [5, 10]
+    with pytest.raises(sx.CompileError) as refused:
+        sx.compile_text(text(False), diagnostics=["act/**"], diagnostics_every=0)
+    assert refused.value.diagnostics[0].code.id == "E-RUN-033"
+
+
+def test_a_scan_whose_results_only_a_diagnostic_reads(tmp_path: Path) -> None:
+    """The training graph has the scan without them, the diagnostics' with them."""
+    source = text(False).replace(
+        "(h (relu (one x)))", "(h (relu (one x))) (steps nil) (last nil)"
+    ).replace(
+        "(two (dropout h 0.2))",
+        """(progn
+           (multiple-value-setq (last steps)
+             (scan (lambda (c e) (values (+ c e) (* c e))) (zeros (list 8)) h))
+           (diagnostic :last last :reduce :l2) (diagnostic :steps steps :reduce :l2)
+           (two (+ (dropout h 0.2) last)))""",
+    )  # fmt: skip
+    made = sx.compile_text(
+        source.replace("(let ((h", "(let* ((h"), diagnostics=["last/**", "steps/**"]
+    )
+    told = values(made.run(runs=str(tmp_path), device="interp", steps=1))[1]
+    assert set(told) == {"last/l2", "steps/l2"}
+    assert all(value > 0 for value in told.values())

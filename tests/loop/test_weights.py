@@ -9,7 +9,9 @@ import pytest
 from loop_documents import make, run
 from safetensors.numpy import load_file, save_file
 
+import sexpgpu as sx
 from sexpgpu.ir.document import InitFrom, Rename
+from sexpgpu.ir.document_json import document_hash
 from sexpgpu.loop import archive, weights
 from sexpgpu.loop.checkpoint import load
 from sexpgpu.loop.run import RunResult
@@ -200,3 +202,30 @@ def test_export_chooses_and_never_overwrites(tmp_path: Path) -> None:
     assert Path(target).read_bytes() == before
     every = weights.export(path, str(tmp_path / "all.safetensors"), states=True)
     assert {"state/fit/w#m", "param/fit/w", "step", "counter/records"} <= set(every)
+
+
+def test_by_the_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the file does not say; the experiment itself stays as it was."""
+    text = """
+    (require "sexpgpu/nn" :as nn)
+    (require "sexpgpu/optim" :as optim)
+    (defloader train :source (inline (x (1.0)) (y (2.0))) :batch 1)
+    (defun prepare (batch) (values (field batch :x) (field batch :y)))
+    (defmodel line () (submodel fit (nn:linear 1 1)) (forward (x) (fit x)))
+    (defun objective (model x y) (nn:mse (funcall model x) y))
+    (defrun line :model (line) :optimizer (optim:sgd :lr 1e-30) :steps 1)
+    """
+    monkeypatch.chdir(tmp_path)
+    save_file({"w": np.full((1, 1), 7, np.float32), "spare": B}, "given.safetensors")
+    experiment = sx.compile_text(text)
+    before = document_hash(experiment.document)
+    run = experiment.run(
+        device="interp", init_from=Path("given.safetensors"),
+        init_map={"w": "fit/w", "spare": None}, init_missing=["fit/b"],
+    )  # fmt: skip
+    assert run.parameters["fit/w"] == 7
+    assert run.events[0]["init_from"]["initialized"] == ["fit/b"]
+    assert document_hash(experiment.document) == before
+    assert run.document.run.init_from is not None
+    again = experiment.run(device="interp", init_from=run.directory, slug="again")
+    assert again.parameters["fit/w"] == 7

@@ -122,6 +122,15 @@ W_RUN_003 = code(
     ),
     good=GOOD,
 )
+W_RUN_005 = code(
+    "W-RUN-005",
+    title="nothing is computed again",
+    explain="`:remat :blocks` computes each part of a `repeat` again in the backward pass, so that "
+    "what is within the parts need not be kept. A model without a `repeat` keeps everything.",
+    fix="make the blocks by (repeat n form), or choose :remat :full",
+    bad=GOOD.replace(":steps 200", ":steps 200 :remat :blocks"),
+    good=GOOD.replace(":steps 200", ":steps 200 :remat :full"),
+)
 
 _VALID = "(defloader valid :source (inline (x (3.0)) (y (7.0))) :batch 1)\n"
 _PASS = "(defeval valid :loader valid :every 10)\n"
@@ -386,6 +395,15 @@ W_OPT_002 = code(
     "steps was given in its place.",
     fix="write the rate as a float: 1e-3, or 1.0 where that is meant",
     bad=GOOD.replace("(optim:sgd :lr 0.1)", "(optim:sgd :lr 1)"),
+    good=GOOD,
+)
+W_OPT_003 = code(
+    "W-OPT-003",
+    title="a learning rate that is not above 0",
+    explain="With a rate of 0 no step moves a parameter; with a negative one each step makes the "
+    "loss larger.",
+    fix="give a positive rate; `(group name selector :frozen t)` keeps parameters as they are",
+    bad=GOOD.replace("(optim:sgd :lr 0.1)", "(optim:sgd :lr 0.0)"),
     good=GOOD,
 )
 

@@ -374,7 +374,8 @@ E_IR_002 = code(
     "E-IR-002",
     title="not an IR document of a version that is known here",
     explain="The document's format is sexpgpu-ir, and its version is written beside it.",
-    fix="use the version of sexpgpu that wrote it, or write it again",
+    fix="compile the run file again (a run directory keeps it under sources/), or use the version "
+    "of sexpgpu that wrote the document",
 )
 E_IR_003 = code(
     "E-IR-003",

@@ -9,6 +9,7 @@ from sexpgpu.diagnostics.codes.tensor import E_DTYPE_001, E_OP_001, E_SHAPE_001
 from sexpgpu.ir.graph import Value
 from sexpgpu.lisp.values import NIL
 from sexpgpu.ops.attention import wide
+from sexpgpu.ops.attention_plain import entropy
 from sexpgpu.trace.arguments import bad, integer, items_of, number, tensor, wrong_rank
 from sexpgpu.trace.context import TRACES, Trace
 from sexpgpu.trace.declare import tensor_function
@@ -65,20 +66,20 @@ def attention(
         values.append(_scores(trace, "mask", _mask(mask), scores, "bool"))
     if segments is not NIL:
         values += _segments(segments, queries, keys, operands)
-    return wrap(
-        trace.builder.emit_all(
-            NAME,
-            *values,
-            causal=causal is not NIL,
-            window=None if window is NIL else integer(NAME, ":window", window, 1),
-            scale=_positive(":scale", scale, 1 / math.sqrt(max(size, 1))),
-            softcap=None if softcap is NIL else _positive(":softcap", softcap, 0.0),
-            bias=bias is not NIL,
-            mask=mask is not NIL,
-            segments=segments is not NIL,
-            mode="highest",
-        )[0]
-    )
+    attrs: dict[str, Any] = {
+        "causal": causal is not NIL,
+        "window": None if window is NIL else integer(NAME, ":window", window, 1),
+        "scale": _positive(":scale", scale, 1 / math.sqrt(max(size, 1))),
+        "softcap": None if softcap is NIL else _positive(":softcap", softcap, 0.0),
+        "bias": bias is not NIL,
+        "mask": mask is not NIL,
+        "segments": segments is not NIL,
+        "mode": "highest",
+    }
+    node = trace.builder.node(NAME, tuple(values), attrs)
+    path = f"{trace.path}/" if trace.path else ""
+    trace.watch_if_selected(f"attn/{path}entropy", lambda: entropy(trace.builder, node))
+    return wrap(node.results[0])
 
 
 def _positive(what: str, value: Any, default: float) -> float:

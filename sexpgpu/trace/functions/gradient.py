@@ -3,6 +3,7 @@ the backward pass. What they emit are ordinary nodes, which can be differentiate
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sexpgpu.diagnostics.codes.tensor import (
@@ -103,7 +104,11 @@ def recompute(f: Any, *arguments: Any) -> Any:
     """What (f argument…) gives. The backward pass runs f again rather than keep what it computed on
     the way: less memory for more arithmetic, the same numbers. Arguments and values are tensors or
     lists of them; others are passed on as they are."""
-    function = as_function(f)
+    return values_of(recomputed(as_function(f), arguments))
+
+
+def recomputed(function: Function, arguments: Sequence[Any]) -> list[Any]:
+    """All the values of a call whose body the backward pass runs again (see `recompute`)."""
     trace = TRACES[-1]
     body = BodyTrace("recompute", trace, repeats=False)
     inputs: dict[str, Value] = {}
@@ -143,7 +148,7 @@ def recompute(f: Any, *arguments: Any) -> Any:
     def leave(leaf: Any) -> Any:
         return wrap(next(results)) if is_tensor(leaf) else leaf
 
-    return values_of([like(v, [leave(leaf) for leaf in leaves_of(v)]) for v in returned])
+    return [like(v, [leave(leaf) for leaf in leaves_of(v)]) for v in returned]
 
 
 # ---------------------------------------------------------------------------- custom-vjp
