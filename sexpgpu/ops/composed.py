@@ -41,6 +41,7 @@ def vjp_by_composition(compose: Compose) -> VjpRule:
             for operand, cotangent in zip(inner.operands, rule(b, inner, found), strict=True):
                 if cotangent is not None:
                     give(operand, cotangent)
-        return tuple([pending.get(operand) for operand in node.operands])
+        # a value that is several operands gets all that is its due as the first of them
+        return tuple([pending.pop(operand, None) for operand in node.operands])
 
     return vjp

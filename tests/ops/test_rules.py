@@ -30,8 +30,8 @@ from sexpgpu.lowering.interp.registry import RULES as NUMPY_RULES
 from sexpgpu.lowering.xla.evaluate import evaluate as lower
 from sexpgpu.lowering.xla.options import PLAIN
 from sexpgpu.lowering.xla.registry import RULES as LAX_RULES
-from sexpgpu.ops import OPS, NoGrad, OfBody, OpDef
-from sexpgpu.passes.autodiff import BODY_RULES
+from sexpgpu.ops import OPS, NoGrad, OfBody, OpDef, new_builder
+from sexpgpu.passes.autodiff import BODY_RULES, gradients
 
 ALL = [pytest.param(op, id=op.name) for op in OPS.values()]
 DIFFERENTIABLE = [
@@ -166,6 +166,38 @@ def test_vjp_against_jax(op: OpDef) -> None:
             np.testing.assert_allclose(
                 gradient, value, rtol=2e-5, atol=2e-6 * scale, err_msg=f"{sample.types} {name}"
             )
+
+
+@pytest.mark.parametrize("op", DIFFERENTIABLE)
+def test_one_value_as_several_operands(op: OpDef) -> None:
+    """Its cotangent is the sum of what the operands would get apart."""
+    for sample in op.samples:
+        wide = in_dtype(op, sample, "f64") if sample.grad else None
+        if wide is None or len(set(wide.types)) == len(wide.types):
+            continue
+        first = {t: i for i, t in reversed([*enumerate(wide.types)])}
+        xs = draw(wide)
+        xs = [xs[first[t]] for t in wide.types]
+        cotangents = cotangents_for(op, wide)
+        apart, _ = vjp_graph(op, wide)
+        wanted = run_numpy(apart, {**named(xs), **cotangents})
+        b = new_builder()
+        inputs = {i: b.input(str(i), wide.types[i]) for i in first.values()}
+        operands = tuple([inputs[first[t]] for t in wide.types])
+        results = b.node(op.name, operands, wide.attrs).results
+        seeds = [(results[int(k[2:])], b.input(k, results[int(k[2:])].type)) for k in cotangents]
+        floats = [i for i, value in inputs.items() if value.dtype == "f64"]
+        found = gradients(b, seeds, [inputs[i] for i in floats])
+        outputs = {f"d{i}": g for i, g in zip(floats, found, strict=True) if g is not None}
+        got = run_numpy(b.finish("g", outputs), {**named(xs), **cotangents})
+        for i in floats:
+            parts = [
+                wanted[f"d{k}"]
+                for k, t in enumerate(wide.types)
+                if first[t] == i and f"d{k}" in wanted
+            ]
+            total = got.get(f"d{i}", np.zeros(wide.types[i].shape))
+            np.testing.assert_allclose(total, sum(parts), rtol=1e-9, atol=1e-12)
 
 
 def test_the_measure_of_ulps_counts() -> None:

@@ -1,5 +1,5 @@
 """PyTorch as a second referee, where it is installed: convolution, pooling, resampling, unfolding,
-order, matrices and losses, with their gradients. Its channels come second, ours last. Requirements.lock
+order, matrices and losses, with their gradients. Its channels come second, ours last. The lock
 leaves it out: the index's build for Linux brings gigabytes of CUDA libraries with it."""
 
 from __future__ import annotations
