@@ -281,7 +281,9 @@ def bind_keys(
     given: dict[Any, Any] = {}
     count = len(arguments)
     if count % 2:
-        raise program_error(f"{name}: the keyword arguments are not in pairs", site, code="keyword")
+        known = " ".join(f":{key.name}" for key, _, _, _ in keys[:6])
+        told = f"{name}: the keyword arguments ({known}) are not in pairs"
+        raise program_error(told, site, code="keyword")
     for at in range(0, count, 2):
         key = arguments[at]
         if key not in given:

@@ -79,6 +79,12 @@ MISTAKES = [
             "E-ARG-002", "(sum", "write :axis", "(mean (sum (funcall model x) :axis 1))"),
     Mistake("tensors to join by place", BODY, "(head (concat (up x) (up x)))",
             "E-ARG-001", "(concat", "(concat (list a b) :axis …)"),
+    Mistake("a named argument by place", UP, "(submodel up (nn:linear 2 width nil))",
+            "E-ARG-002", "(nn:linear", "write :bias nil"),
+    Mistake("a call as a shape", "(defparam scale (width)", "(defparam scale (shape width)",
+            "E-NAME-001", "(defparam scale", "(shape …) is read as two"),
+    Mistake("a bare metric", LOSS, f"(metric size (mean x)) {LOSS}",
+            "E-NAME-001", "size", "write :size", f"(metric :size (mean x)) {LOSS}"),
     # losses, labels, optimizers
     Mistake("softmax before cross-entropy", LOSS,
             "(nn:cross-entropy (softmax (funcall model x)) y)",

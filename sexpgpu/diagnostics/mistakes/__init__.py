@@ -43,7 +43,8 @@ RULES: dict[Code, tuple[Rule, ...]] = {
         variables.python_constant, variables.underscored_number, variables.brackets,
         variables.subscript, variables.attribute, variables.keyword_argument, variables.assignment,
         variables.prefixed_string, variables.field_name, variables.setq_first,
-        variables.cond_clause, variables.quoted_shape, variables.let_closed_late,
+        variables.cond_clause, variables.quoted_shape, variables.called_shape,
+        variables.bare_metric, variables.let_closed_late,
         variables.flat_let, variables.near_variable,
     ),
     lisp.E_NAME_002: (
@@ -57,7 +58,7 @@ RULES: dict[Code, tuple[Rule, ...]] = {
     lisp.E_NAME_004: (values.operator_name,),
     lisp.E_TYPE_001: (variables.flat_let,),
     lisp.E_ARG_001: (values.axis_by_place,),
-    lisp.E_ARG_002: (values.keyword_name,),
+    lisp.E_ARG_002: (values.keyword_left_out, values.keyword_name),
     lisp.E_ARG_003: (values.bare_parameter,),
     lisp.E_ARG_004: (values.unquoted_list, values.early_return, values.several_branches),
     lisp.E_MOD_003: (reading.quoted_path,),

@@ -62,6 +62,15 @@ KEYWORDS = {
 """What other libraries call keyword arguments of this one."""
 
 
+def keyword_left_out(found: Diagnostic, span: Span) -> Mend | None:
+    """A last argument by place, of a function whose further arguments have names."""
+    match = re.search(r"keyword arguments \((:\S+?)[ )].* not in pairs", found.headline)
+    last = re.search(rf"\s({NAME})\s*\)$", span.text)
+    if match is None or last is None or last[1].startswith(":"):
+        return None
+    return Mend(f"what comes after the first arguments has a name: write {match[1]} {last[1]}")
+
+
 def keyword_name(found: Diagnostic, span: Span) -> Mend | None:
     match = re.search(r"has no keyword :(\S+)$", found.headline)
     if match is None:

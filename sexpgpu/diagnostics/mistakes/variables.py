@@ -151,6 +151,28 @@ def quoted_shape(found: Diagnostic, span: Span) -> Mend | None:
     return Mend(told, (at, at + 1, ""), safe=True, place=(at, at + 2))
 
 
+def called_shape(found: Diagnostic, span: Span) -> Mend | None:
+    """A call in the place of a shape, whose list is read as one of sizes."""
+    match = re.match(rf"\(\s*(defstate|defparam|defbuffer)\s+{NAME}\s+\((shape|dim)\s", span.text)
+    if match is None:
+        return None
+    if match[1] == "defstate":
+        return Mend("a list here is one of sizes; that of the parameter is (param-shape)")
+    return Mend(
+        f"a list here is one of sizes, such as (64 32): ({match[2]} …) is read as two of them"
+    )
+
+
+def bare_metric(found: Diagnostic, span: Span) -> Mend | None:
+    """`(metric accuracy …)`: its name without the colon."""
+    match = re.match(rf"\(\s*(metric|loss-term|diagnostic|counter)\s+({NAME})", span.text)
+    if match is None or f"variable {match[2].lower()} " not in found.headline:
+        return None
+    at = span.start + match.start(2)
+    told = f"a {match[1]} is named by a keyword: write :{match[2]}"
+    return Mend(told, (at, at, ":"), safe=True, place=(at, span.start + match.end(2)))
+
+
 def near_variable(found: Diagnostic, span: Span) -> Mend | None:
     match = re.fullmatch(r"write (\S+)", found.fix or "")
     if match is None or not re.fullmatch(NAME, span.text):
