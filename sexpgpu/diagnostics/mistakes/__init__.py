@@ -72,6 +72,7 @@ RULES: dict[Code, tuple[Rule, ...]] = {
     run.E_RUN_006: (values.quoted_value, values.whole_float),
     run.E_OPT_001: (values.quoted_value,),
     tensor.E_OP_001: (variables.flat_let,),
+    tensor.E_SHAPE_002: (values.all_flattened,),
     tensor.E_SHAPE_003: (values.averaged_twice,),
 }  # fmt: skip
 """The rules of each code, in the order in which they are asked."""

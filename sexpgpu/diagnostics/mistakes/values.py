@@ -68,6 +68,12 @@ def keyword_left_out(found: Diagnostic, span: Span) -> Mend | None:
     last = re.search(rf"\s({NAME})\s*\)$", span.text)
     if match is None or last is None or last[1].startswith(":"):
         return None
+    name = operator(span)[2]
+    if "pool" in name and re.fullmatch(NUMBER, last[1]):
+        return Mend(
+            f"{name} makes a layer of its size: write (submodel pool ({name} {last[1]})), and call "
+            "that: (pool x)"
+        )
     return Mend(f"what comes after the first arguments has a name: write {match[1]} {last[1]}")
 
 
@@ -163,6 +169,21 @@ def batch_lost(found: Diagnostic, span: Span) -> Mend | None:
         "the logits have lost their batch axis: keep axis 0 in the model; the loss takes the mean "
         "over examples"
     )
+
+
+def all_flattened(found: Diagnostic, span: Span) -> Mend | None:
+    """`(flatten x)` before a layer, which has taken the batch axis, too."""
+    for note in found.notes:
+        at = note.span
+        if note.text.startswith("a was made here") and at is not None:
+            match = re.fullmatch(rf"\(\s*flatten\s+({NAME}|\(.*\))\s*\)", at.text, re.DOTALL)
+            if match is not None and at.source is span.source:
+                end = at.start + match.end(1)
+                told = (
+                    f"flatten takes the batch axis, too: keep it with (flatten {match[1]} :from 1)"
+                )
+                return Mend(told, (end, end, " :from 1"))
+    return None
 
 
 def averaged_twice(found: Diagnostic, span: Span) -> Mend | None:
