@@ -143,6 +143,7 @@ def _expand_unless(form: Any) -> Any:
 
 
 def _expand_return(form: Any) -> Any:
+    parts(form, 0, 1, "(return [value])")
     return Cons(CL.own("return-from"), Cons(NIL, form.cdr))
 
 
@@ -206,6 +207,7 @@ def _macro_of(symbol: Symbol, analyzer: Analyzer) -> Function:
             raise malformed(f"{symbol.name}: not a call of the macro")
         if not isinstance(form.cdr, Cons):  # nothing to expand: an error, or a matter of a constant
             analyzer(form, null_scope(), ())
+        items_of(form.cdr)
         expander = _EXPANDERS.get(symbol.name)
         if expander is not None:
             try:

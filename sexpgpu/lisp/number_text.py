@@ -29,7 +29,8 @@ def print_base() -> int:
     base = PRINT_BASE.value
     if type(base) is int and 2 <= base <= 36:
         return base
-    raise type_error(base, "(integer 2 36)")
+    message = "*print-base* is not an integer from 2 to 36"
+    raise type_error(base, "(integer 2 36)", message)
 
 
 def digits_of(value: int, base: int = 10) -> str:

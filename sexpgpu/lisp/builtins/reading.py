@@ -27,6 +27,7 @@ from sexpgpu.lisp.values import (
     char,
     lisp_list,
 )
+from sexpgpu.reader.printer import brief
 from sexpgpu.source import Source
 
 READ_BASE = CL.own("*read-base*")
@@ -41,7 +42,8 @@ def _base() -> int:
     base = READ_BASE.value
     if type(base) is int and 2 <= base <= 36:
         return base
-    raise type_error(base, "(integer 2 36)")
+    message = f"*read-base* is {brief(base)}, not an integer from 2 to 36"
+    raise type_error(base, "(integer 2 36)", message)
 
 
 def _fresh(value: Any) -> Any:

@@ -269,3 +269,28 @@ def test_the_condition_of_a_type_error_says_the_same() -> None:
     assert said.text == "car: 5 is not of type list"
     assert shown.text == '#<type-error "car: 5 is not of type list">'
     session.close()
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["(when)", "(unless)", "(dolist)", "(cond 5)", "(and . 5)", "(return 1 2 . 3)", "(setf . 1)"],
+)
+def test_a_malformed_call_of_a_macro_has_no_expansion(form: str) -> None:
+    session = Session()
+    text = f"(handler-case (macroexpand-1 '{form}) (program-error () :malformed))"
+    (value,) = session.evaluate(text, session.new_module("m"))
+    session.close()
+    assert value.name == "malformed"
+
+
+@pytest.mark.parametrize(
+    "form, said",
+    [
+        ('(let ((*read-base* 99)) (read-from-string "10"))', "*read-base* is 99, not an"),
+        ("(let ((*print-base* 1)) (princ-to-string 10))", "*print-base* is not an"),
+    ],
+)
+def test_a_base_that_is_none_is_named(form: str, said: str) -> None:
+    (diagnostic,) = found(form)
+    assert diagnostic.code.id == "E-TYPE-001"
+    assert said in diagnostic.headline
