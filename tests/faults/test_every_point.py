@@ -17,6 +17,7 @@ import sexpgpu as sx
 from sexpgpu.loop.checkpoint import load, newest_whole
 from sexpgpu.loop.events import read_events
 from sexpgpu.loop.recorder import is_of_the_machine
+from sexpgpu.loop.weights import model_for
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = {
@@ -110,11 +111,14 @@ def test_averaged_weights_through_kills(tmp_path: Path, optimizer: str) -> None:
     assert sum(kinds.values()) >= 4
     told = series(tmp_path / "whole")
     assert told[20, "eval/averaged/loss"] != told[20, "eval/raw/loss"]
+    document = sx.compile_text(text).document
     weights = [
-        sx.open_run(tmp_path / name, device="interp").predict(x=[[1.0, 2.0, 3.0]]).tobytes()
+        {path: array.tobytes() for path, array in model_for(document, str(tmp_path / name)).items()}
         for name in ("whole", "chain-1-before", "chain-2-power")
     ]
     assert weights[1:] == weights[:1] * 2
+    raw = model_for(document, str(tmp_path / "whole"), "raw")
+    assert weights[0] != {path: array.tobytes() for path, array in raw.items()}
 
 
 @pytest.mark.slow
