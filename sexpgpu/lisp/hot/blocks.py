@@ -268,7 +268,7 @@ WRITERS[UnwindProtect] = _unwind_protect
 
 
 def _case(unit: Unit, node: Case, dest: Dest) -> None:
-    key = unit.held(value(unit, node.key))
+    key = unit.named(unit.held(value(unit, node.key)))
     _case_from(unit, node, dest, key, 0)
 
 

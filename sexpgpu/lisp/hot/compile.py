@@ -187,6 +187,8 @@ def _compiled(unit: Unit, header: list[str], footer: str) -> Maker | None:
     text = unit.text(header, footer)
     try:
         exec_text(text, unit.names)
-    except (SyntaxError, RecursionError, MemoryError):
+    except (SyntaxError, RecursionError, MemoryError) as refusal:
+        if isinstance(refusal, SyntaxError) and "too many" not in str(refusal):
+            raise
         return None  # nested more deeply than Python takes: it stays with its closures
     return unit.names["make"]

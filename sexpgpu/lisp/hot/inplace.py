@@ -127,7 +127,7 @@ def _fixed_test(unit: Unit, node: CallFixed) -> str:
         written = tester(unit, node)
         if written is not None:
             return written
-    name = unit.atom(value(unit, node, raw=True))
+    name = unit.named(value(unit, node, raw=True))
     if node.function in DECIDED:
         return f"({name} is not NIL)"
     return truth_of(unit, name, node.site)

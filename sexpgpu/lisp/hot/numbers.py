@@ -251,7 +251,7 @@ def _not(unit: Unit, node: Not) -> str:
 
 
 def _kind(unit: Unit, node: Kind) -> str:
-    name = unit.atom(value(unit, node.node))
+    name = unit.named(value(unit, node.node))
     if node.name == "null":
         return f"({name} is NIL)"
     return f"{'' if node.name == 'consp' else 'not '}isinstance({name}, Cons)"
@@ -268,17 +268,23 @@ def _endp(unit: Unit, node: Endp) -> str:
         state.site = site
         return generic(item) is not NIL
 
-    name = unit.atom(value(unit, node.node))
+    name = unit.named(value(unit, node.node))
     return f"(type({name}) is not Cons and ({name} is NIL or {unit.slow(ask)}({name})))"
+
+
+def _is_small(node: Node) -> bool:
+    return type(node) is Constant and type(node.value) is int
 
 
 def _same(unit: Unit, node: Same) -> str:
     first, second = operands(unit, [node.first, node.second])
     for item in (node.first, node.second):
         if type(item) is Constant and isinstance(item.value, Symbol | Char | Cons):
-            return f"({first} is {second})"
-    if type(node.first) is Constant or type(node.second) is Constant:
-        return f"{unit.constant(eql)}({first}, {second})"  # Python warns of `is` with a literal
+            return f"({unit.named(first)} is {unit.named(second)})"
+        if _is_small(item):
+            other = second if item is node.first else first
+            return f"(type({other}) is int and {first} == {second})"
+    first, second = unit.named(first), unit.named(second)
     return f"({first} is {second} or {unit.constant(eql)}({first}, {second}))"
 
 

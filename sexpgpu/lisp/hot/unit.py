@@ -20,6 +20,7 @@ from sexpgpu.lisp.values import NIL, T
 
 _VARIABLE = re.compile(r"\$(\d+)\$")
 _SLOW = re.compile(r"§(\d+)")
+_NUMBER = re.compile(r"\(?-?\d")
 _ATOM = re.compile(r"[A-Za-z_]\w*$|\$\d+\$$|-?\d+$|\(-\d+\)$")
 
 Line = tuple[int, Any]
@@ -195,6 +196,14 @@ class Unit:
     def held(self, expression: str) -> str:
         """An expression that may be used anywhere later: a name or number as it is."""
         if _ATOM.match(expression) and not expression.startswith("$"):
+            return expression
+        name = self.name("t")
+        self.emit(f"{name} = {expression}")
+        return name
+
+    def named(self, expression: str) -> str:
+        """As `atom`, for comparisons by `is`: Python warns of numbers there."""
+        if _ATOM.match(expression) and not _NUMBER.match(expression):
             return expression
         name = self.name("t")
         self.emit(f"{name} = {expression}")

@@ -127,11 +127,12 @@ def test(unit: Unit, node: Node) -> str:
     made = TESTS.get(type(node))
     if made is not None:
         return made(unit, node)
-    return truth_of(unit, unit.atom(value(unit, node, raw=True)), getattr(node, "site", None))
+    return truth_of(unit, value(unit, node, raw=True), getattr(node, "site", None))
 
 
-def truth_of(unit: Unit, name: str, site: Site | None) -> str:
-    """The expression of the truth of a value that has a name."""
+def truth_of(unit: Unit, expression: str, site: Site | None) -> str:
+    """The expression of the truth of a value."""
+    name = unit.named(expression)
     unit.names["PLAIN"] = PLAIN
 
     def ask(item: Any) -> bool:
@@ -144,7 +145,7 @@ def truth_of(unit: Unit, name: str, site: Site | None) -> str:
 def constant_test(unit: Unit, node: Constant) -> str:
     if node.value is NIL:
         return "False"
-    if isinstance(node.value, Symbol):
+    if type(node.value) in PLAIN:
         return "True"
     return truth_of(unit, unit.constant(node.value), None)
 

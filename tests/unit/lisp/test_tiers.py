@@ -235,6 +235,15 @@ SAME = {
           (dotimes (i 5) (dotimes (j i) (setq n (+ n (* i j)))) (dolist (x '(1 2 3)) (setq n (- n x)))
             (loop for k below 4 while (< n 1000) collect (+ k n) into m finally (push m l)))
           (list n l))""",
+    "tests and comparisons of constants": """
+        (defun f (x) (list (if 5 :yes :no) (or 5 x) (and 5 x) (eql 5 5) (eq 5 x) (null 5) (not 5) (consp 5)
+                           (atom 5) (case 5 (5 :five) (t :other)) (if (or nil 7) x) (eql x 'a) (eql 2.5 x)
+                           (endp nil) (if "text" 1 2) (when (and 1 2 x) 3)))
+        (list (f 5) (f nil) (f 'a) (f 2.5))""",
+    "nested more deeply than Python takes": """
+        (defun f (x) %s)
+        (list (f 1) (f 2))"""
+    % ("(dotimes (i 1) " * 30 + "(setq x (+ x 1))" + ")" * 30 + " x"),
     "eql of numbers": """
         (defun f (a b) (list (eql a b) (eq a b) (if (eql a 3) :three nil) (if (eq b 'x) :x nil)))
         (mapcar #'f (list 1 1.0 300000000000 3 'x 1/2) (list 1 1 300000000000 3 'x 1/2))""",
