@@ -226,6 +226,8 @@ def test_an_interrupt_ends_any_verb(folder: Path, words: list[str], sign: str) -
         said, _ = process.communicate(timeout=30)
     finally:
         process.kill()
+    assert "Traceback" not in said
+    if process.returncode == -signal.SIGINT and not sign:
+        return  # it had not begun yet: what loads modules ends as any program does
     assert process.returncode == 130, said
     assert "interrupted" in said
-    assert "Traceback" not in said
