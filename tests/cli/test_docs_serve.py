@@ -60,7 +60,7 @@ def test_a_page_says_what_its_markdown_says(name: str) -> None:
     assert len(page.texts.get("tr", [])) == len(rows) - len(rules)
     for row in page.texts.get("tr", []):
         assert "](" not in row
-    links = re.findall(r"\]\((?:https?:[^)\s]+|[\w-]+\.md[^)\s]*)\)", rest)
+    links = re.findall(r"\]\((?:https?:[^)\s]+|[\w-]+\.md[^)\s]*|#[\w-]+)\)", rest)
     assert len(page.links) == 1 + len(links)
     for link in page.links:
         if "://" in link:
