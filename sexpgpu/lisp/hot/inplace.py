@@ -67,6 +67,7 @@ def _mod(unit: Unit, node: CallFixed, dest: Dest) -> bool:
 
 def _element(unit: Unit, node: CallFixed, dest: Dest) -> bool:
     vector, index = operands(unit, node.arguments)
+    vector = unit.named(vector)
     unit.names["Vector"] = Vector
     checks = [f"type({vector}) is Vector", *integers(unit, [node.arguments[1]], [index])]
     if node.function is not function_of("aref"):  # of a simple vector
@@ -149,6 +150,7 @@ def _known_key(unit: Unit, table: str, key: str, constant: bool) -> str:
 @inplace("gethash")
 def _gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
     given = operands(unit, node.arguments)
+    given[1] = unit.named(given[1])
     key, table = given[:2]
     default = given[2] if len(given) == 3 else "NIL"
     slow = unit.slow(by_builtin(node.function, node.site))
@@ -172,6 +174,7 @@ def _gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
 @inplace("(setf gethash)")
 def _set_gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
     given = operands(unit, node.arguments)
+    given[2] = unit.named(given[2])
     new, key, table = given[:3]
     slow = unit.slow(by_builtin(node.function, node.site))
     entry = unit.name("t")

@@ -235,7 +235,7 @@ def _access(unit: Unit, node: Access) -> str:
         state.site = site
         return generic(primary(item))
 
-    name = unit.atom(value(unit, node.argument, raw=True))
+    name = unit.named(value(unit, node.argument, raw=True))
     slow = unit.slow(slow_car if part == "car" else slow_cdr)
     return f"({name}.{part} if type({name}) is Cons else {slow}({name}))"
 

@@ -29,8 +29,9 @@ def _texts(unit: Unit, nodes: list[Node], names: list[str]) -> tuple[list[str], 
         if type(literal) is String and literal.literal and literal.fill is None:
             texts.append(unit.constant(literal.text))
         else:
-            texts.append(f"{name}.text")
-            checks.append(f"type({name}) is String and {name}.fill is None")
+            held = unit.named(name)
+            texts.append(f"{held}.text")
+            checks.append(f"type({held}) is String and {held}.fill is None")
     return texts, checks
 
 

@@ -202,7 +202,7 @@ class Unit:
         return name
 
     def named(self, expression: str) -> str:
-        """As `atom`, for comparisons by `is`: Python warns of numbers there."""
+        """As `atom`, for where Python takes no numbers: before `.` and beside `is`."""
         if _ATOM.match(expression) and not _NUMBER.match(expression):
             return expression
         name = self.name("t")

@@ -240,6 +240,15 @@ SAME = {
                            (atom 5) (case 5 (5 :five) (t :other)) (if (or nil 7) x) (eql x 'a) (eql 2.5 x)
                            (endp nil) (if "text" 1 2) (when (and 1 2 x) 3)))
         (list (f 5) (f nil) (f 'a) (f 2.5))""",
+    "numbers where other things belong": """
+        (defmacro fails (form) `(handler-case ,form (error () :bad)))
+        (defun f () (list (fails (car 5)) (fails (cdr -5)) (fails (endp 5)) (fails (aref 5 0)) (fails (svref 5 0))
+                          (fails (gethash 1 5)) (fails (setf (gethash 1 5) 2)) (fails (length 5))
+                          (fails (string= 5 "a")) (fails (concatenate 'string 5 "a")) (fails (search 5 "a"))
+                          (fails (string-upcase 5)) (fails (dolist (x 5) x)) (fails (dotimes (i -5) i))
+                          (fails (funcall 5)) (fails (apply 5 nil)) (fails (mod 5 0)) (fails (mod 5 -2))
+                          (fails (+ 5 'a)) (fails (< 5 nil)) (fails (+ 1.5 2)) (fails (1+ -1.5))))
+        (list (f) (f))""",
     "nested more deeply than Python takes": """
         (defun f (x) %s)
         (list (f 1) (f 2))"""
