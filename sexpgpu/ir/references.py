@@ -11,6 +11,7 @@ from sexpgpu.ir.document import LOSS_SCALE, Document
 from sexpgpu.ir.graph import Graph
 from sexpgpu.ir.serial import refuse
 from sexpgpu.ir.sources import check_source
+from sexpgpu.ir.supplied import check_supplied
 from sexpgpu.ir.types import SCALAR_F32, SCALAR_I32
 
 
@@ -99,6 +100,7 @@ def check_references(document: Document) -> None:
         for name in (evaluation.graph, evaluation.rest):
             if name is not None:
                 graph(name, f"the pass {evaluation.name}")
+    check_supplied(document)
     for name in document.run.evaluations:
         if name not in names:
             refuse(E_IR_004, f"run/evaluations names a pass {name!r} that is not there")

@@ -131,3 +131,33 @@ def test_damage_is_refused_or_harmless(target: Any, how: str, junk: Any, origin:
         codes = set()
         assert document_text(read_document(document_text(read), infer)) == document_text(read)
     assert codes <= {"E-IR", "E-SHAPE", "E-DTYPE", "E-OP"}
+
+
+RENAMED = [
+    ("train/main", "batch/x"), ("train/main", "batch/y"), ("init/0", "rng/key"), ("update/0", "g"),
+    ("update/0", "hyper/lr"), ("update/0", "ctx/updates"), ("clip", "grad/fit/w"),
+    ("hyper/default", "ctx/step"),
+]  # fmt: skip
+SCHEDULED = """
+(require "sexpgpu/nn" :as nn)
+(require "sexpgpu/optim" :as optim)
+(defloader train :source (inline (x (0.0) (1.0)) (y (1.0) (3.0))) :batch 2)
+(defun prepare (batch) (values (field batch :x) (field batch :y)))
+(defmodel line () (submodel fit (nn:linear 1 1)) (forward (x) (fit x)))
+(defun objective (model x y) (nn:mse (funcall model x) y))
+(defrun line :model (line) :optimizer (optim:adamw :lr (optim:cosine 0.1 6)) :steps 6)
+"""
+
+
+def test_an_input_that_the_loop_does_not_know_is_refused() -> None:
+    """Whatever input of whatever graph has another name: there is nothing to give it."""
+    whole = json.loads(document_text(sx.compile_text(SCHEDULED).document))
+    names = {(g, i["name"]) for g, row in whole["graphs"].items() for i in row["inputs"]}
+    assert set(RENAMED) <= names
+    for graph, name in sorted(names):
+        data = copy.deepcopy(whole)
+        row = next(i for i in data["graphs"][graph]["inputs"] if i["name"] == name)
+        row["name"] += "-other"
+        with pytest.raises(SxError) as refused:
+            read_document(json.dumps(data), infer)
+        assert refused.value.diagnostics[0].code.id == "E-IR-004", (graph, name)
