@@ -14,6 +14,7 @@ from sexpgpu.ir.types import INTEGERS
 from sexpgpu.lisp.errors import arithmetic_error
 from sexpgpu.lisp.registry import BUILTINS
 from sexpgpu.lisp.values import NIL
+from sexpgpu.reader.printer import brief
 from sexpgpu.trace.arguments import is_number
 from sexpgpu.trace.context import TRACES
 from sexpgpu.trace.declare import operation, tensor_function
@@ -226,7 +227,7 @@ def _of_number(name: str, function: Callable[[float], float], x: Any) -> float:
     try:
         return function(float(x))
     except (ValueError, OverflowError, ZeroDivisionError):
-        raise arithmetic_error(f"{name} of {x} is not a number that can be written") from None
+        raise arithmetic_error(f"{name} of {brief(x)} is not a number that can be written") from None
 
 
 _function("expm1", "expm1", math.expm1, "e to the x, less 1; precise near 0. Any shape, float.")

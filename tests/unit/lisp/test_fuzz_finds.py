@@ -50,3 +50,11 @@ def test_is_a_coded_error(text: str, code: str) -> None:
     assert found
     assert all(d.code.id.startswith("E-") for d in found)
     assert found[-1].code.id.startswith(code) or found[0].code.id.startswith(code), found
+
+
+def test_a_number_too_large_for_a_function_of_tensors_is_told_briefly() -> None:
+    with pytest.raises(SxError) as raised:
+        Session().evaluate("(lgamma (expt 7 20000))", Session().new_module("m"))
+    diagnostic = raised.value.diagnostics[0]
+    assert diagnostic.code.id == "E-COND-002"
+    assert len(diagnostic.headline) < 120
