@@ -303,7 +303,7 @@ def _variable_fix(name: Symbol, module: Module | None, scope: Any) -> tuple[str 
         return fix, [Note(f"Common Lisp's {name.name} is not here: {why}")]
     known: list[str] = [] if scope is None else scope.variable_names()
     known += _visible(module, lambda s: s.value is not UNBOUND or s.symbol_macro is not UNBOUND)
-    if name.name.lower() in known:
+    if name.name != name.name.lower() and name.name.lower() in known:
         return _lower_case(name.name), []
     near = VARIABLES.get(name.name) or nearest(name.name, known)
     if near:
@@ -371,7 +371,7 @@ def function_fix(name: Symbol, module: Module | None, scope: Any, call: Span | N
     later = defined_later(name, call)
     if later is not None:
         return f"it is defined further down, in line {later}: move the definition up"
-    if name.name.lower() in known:
+    if name.name != name.name.lower() and name.name.lower() in known:
         return _lower_case(name.name)
     near = nearest(name.name, known)
     return f"write {near}" if near else "correct the name, or define the function"

@@ -16,6 +16,7 @@ from sexpgpu.lisp.builtins.designators import list_items
 from sexpgpu.lisp.calls import call_values
 from sexpgpu.lisp.definitions import definable
 from sexpgpu.lisp.errors import simple_error, type_error
+from sexpgpu.lisp.evaluation import redefinable
 from sexpgpu.lisp.functions import lambda_node
 from sexpgpu.lisp.journal import keep, keep_entry
 from sexpgpu.lisp.lambda_lists import KEYWORDS
@@ -31,6 +32,8 @@ from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import (
     CL,
     NIL,
+    PRELUDE,
+    TENSOR,
     Cons,
     Function,
     String,
@@ -94,6 +97,17 @@ def _own(text: str) -> Symbol:
     if module is None:
         return Symbol(text)
     return module.intern(text)
+
+
+def _target(name: Symbol) -> Symbol:
+    """The symbol that gets a function of a structure: no operator of CL; the module's own where a
+    lower layer has one of that name."""
+    redefinable(name)
+    module = STATE.module
+    if module is None or module is name.module or name.module not in (PRELUDE, TENSOR):
+        return name
+    own = module.shadows[name] = module.own(name.name)
+    return own
 
 
 def _name(value: Any) -> str:
@@ -261,7 +275,9 @@ def _defstruct(form: Any, scope: Scope, tails: Tails) -> Node:
     build = _builder(made, kind, layout)
     nodes: list[tuple[Symbol, Node]] = []
     for name, boa in made.constructors:
-        nodes.append((name, _constructor(made, name, boa, build, scope, form)))
+        nodes.append((_target(name), _constructor(made, name, boa, build, scope, form)))
+    made.predicate = _target(made.predicate) if made.predicate is not None else None
+    made.copier = _target(made.copier) if made.copier is not None else None
     printer: Node | None = None
     if made.printer is not None and made.printer[1] is not None:
         from sexpgpu.lisp.analyze import analyze
@@ -411,7 +427,7 @@ def _named(name: Symbol, lambda_list: Any, forms: Any, scope: Scope, form: Any) 
 def _accessors(made: Definition, kind: StructureType, layout: list[Any]) -> None:
     """Define the accessors, the predicate and the copier."""
     for index, slot in enumerate(made.slots):
-        name = _own(made.conc + slot.name)
+        name = _target(_own(made.conc + slot.name))
         included = made.include
         if included is not None and included.conc == made.conc and index < len(included.slots):
             continue

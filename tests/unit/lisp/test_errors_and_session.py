@@ -294,3 +294,28 @@ def test_a_base_that_is_none_is_named(form: str, said: str) -> None:
     (diagnostic,) = found(form)
     assert diagnostic.code.id == "E-TYPE-001"
     assert said in diagnostic.headline
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "(defstruct (p (:constructor list (x))) x)",
+        "(defstruct (p (:conc-name nil)) car)",
+        "(defstruct (p (:predicate consp)) x)",
+        "(defstruct (p (:copier copy-list)) x)",
+    ],
+)
+def test_a_structure_defines_no_function_over_cl_s_own(definition: str) -> None:
+    assert [place(d) for d in found(definition)] == ["E-NAME-004 1:1"]
+    assert found("(mapcar #'list (mapcar #'car (copy-list '((1)))))") == []
+
+
+@pytest.mark.parametrize("name", ["place", "shape", "range", "stack"])
+def test_a_structure_may_be_called_as_a_lower_layer_calls_something(name: str) -> None:
+    session = Session()
+    module = session.new_module("m")
+    form = f"(defstruct ({name} (:constructor {name} (a)) (:predicate is-{name})) a)"
+    session.evaluate(form, module)
+    (value,) = session.evaluate(f"(list ({name}-a ({name} 5)) (is-{name} ({name} 1)))", module)
+    session.close()
+    assert [item if type(item) is int else item.name for item in value] == [5, "t"]
