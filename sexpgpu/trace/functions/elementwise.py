@@ -227,7 +227,8 @@ def _of_number(name: str, function: Callable[[float], float], x: Any) -> float:
     try:
         return function(float(x))
     except (ValueError, OverflowError, ZeroDivisionError):
-        raise arithmetic_error(f"{name} of {brief(x)} is not a number that can be written") from None
+        told = f"{name} of {brief(x)} is not a number that can be written"
+        raise arithmetic_error(told) from None
 
 
 _function("expm1", "expm1", math.expm1, "e to the x, less 1; precise near 0. Any shape, float.")

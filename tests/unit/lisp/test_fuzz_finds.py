@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import sexpgpu.compiler  # noqa: F401  with the functions of tensors
+from sexpgpu.diagnostics.model import SxError
 from sexpgpu.lisp.batch import Batch
 from sexpgpu.lisp.session import Session
 from sexpgpu.source import Source
@@ -53,8 +55,10 @@ def test_is_a_coded_error(text: str, code: str) -> None:
 
 
 def test_a_number_too_large_for_a_function_of_tensors_is_told_briefly() -> None:
+    session = Session()
     with pytest.raises(SxError) as raised:
-        Session().evaluate("(lgamma (expt 7 20000))", Session().new_module("m"))
+        session.evaluate("(lgamma (expt 7 20000))", session.new_module("m"))
+    session.close()
     diagnostic = raised.value.diagnostics[0]
     assert diagnostic.code.id == "E-COND-002"
     assert len(diagnostic.headline) < 120
