@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sexpgpu.ir.document import Document
 from sexpgpu.loop.context import StepContext
 from sexpgpu.loop.data.loader import TrainingBatches
-from sexpgpu.loop.data.prefetch import Prefetcher
+from sexpgpu.loop.data.prefetch import AtOnce, Prefetcher, items
 from sexpgpu.loop.feeds import Feed, Feeder, reporting, reporting_many
 from sexpgpu.loop.initial import initial_state
 from sexpgpu.loop.schedule import Schedule, steps_together
@@ -85,7 +85,7 @@ def bench(document: Document, device: str = "auto", steps: int = 50) -> Bench:
         schedule = Schedule(document, [], total, k)
         feeder = Feeder(document, batches, context, schedule, backend, 0)
         state, constants = backend.put(initial_state(document)), backend.put(compute(document))
-        with Prefetcher(lambda i: feeder.of(i * k, k), 0, depth=3) as feeds:
+        with items(lambda i: feeder.of(i * k, k), 0, at_hand=feeder.at_hand) as feeds:
             feed = _taken(feeds)
             function = reporting(step) if k == 1 else reporting_many(step, k)
             compiled = backend.compile(function, (state, feed.tree, constants), donate=(0,))
@@ -119,7 +119,7 @@ def bench(document: Document, device: str = "auto", steps: int = 50) -> Bench:
     )
 
 
-def _taken(feeds: Prefetcher[Feed]) -> Feed:
+def _taken(feeds: Prefetcher[Feed] | AtOnce[Feed]) -> Feed:
     feed = feeds.take()
     assert feed is not None  # nothing interrupts it
     return feed
