@@ -169,7 +169,9 @@ def _scatter_add(x: jax.Array, ids: jax.Array, values: jax.Array) -> jax.Array:
     if x.size == 0 or values.size == 0:
         return x
     if ids.shape[-1] == 0:
-        return lax.add(x, lax.reduce_sum(values.reshape(-1, *x.shape), (0,)))
+        every = lax.concatenate([x[None], values.reshape(-1, *x.shape)], 0)
+        wide = every.astype(F32) if is_half(x) else every
+        return lax.reduce_sum(wide, (0,)).astype(x.dtype)
     return _add_rows(x, _signed(ids), values, _leading_numbers(x, ids))
 
 
