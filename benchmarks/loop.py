@@ -96,7 +96,7 @@ def trained(made: Document, folder: Path) -> list[tuple[float, dict[str, Any]]]:
         ir_text=document_text(made),
         ir_hash=document_hash(made),
     )  # fmt: skip
-    assert result.exit_status == 0, result.diagnostics
+    assert result.exit_status == 0, (result.exit_status, result.diagnostics)
     return heard
 
 
@@ -257,12 +257,6 @@ JOBS: dict[str, Callable[[int, float], Iterator[Row]]] = {
 }  # fmt: skip
 
 
-def table(rows: Sequence[Row]) -> str:
-    head = ("what", "found", "bar", "spread")
-    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("jobs", nargs="*", metavar="JOB", help=f"of: {', '.join(JOBS)}")
@@ -272,8 +266,10 @@ def main() -> None:
     unknown = set(given.jobs) - JOBS.keys()
     if unknown:
         parser.error(f"no job {', '.join(sorted(unknown))}; there are {', '.join(JOBS)}")
-    rows = [row for name in given.jobs or JOBS for row in JOBS[name](given.rounds, given.wait)]
-    print(table(rows))
+    print("| what | found | bar | spread |", "| --- | --- | --- | --- |", sep="\n", flush=True)
+    for name in given.jobs or JOBS:
+        for row in JOBS[name](given.rounds, given.wait):
+            print(f"| {' | '.join(row)} |", flush=True)
 
 
 if __name__ == "__main__":
