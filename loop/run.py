@@ -29,6 +29,7 @@ class RunOptions:
     handle_signals  SIGTERM, SIGINT and SIGUSR1 act on the run (main thread only)
     deterministic   only kernels that give the same bits in every run (cuda)
     log             targets besides the events: csv[:FILE], tensorboard[:DIR], wandb, mlflow
+    profile      a directory for a profile of ten steps after the first
     peak_flops      FLOPs a second that the device can do, for train/mfu, where that is not known
     """
 
@@ -41,6 +42,7 @@ class RunOptions:
         "log",
         "on_event",
         "peak_flops",
+        "profile",
         "quiet",
         "resume",
         "runs",
@@ -68,6 +70,7 @@ class RunOptions:
         deterministic: bool = True,
         log: Sequence[str] = (),
         peak_flops: float | None = None,
+        profile: str | None = None,
     ) -> None:
         self.device = device
         self.steps = steps
@@ -84,6 +87,7 @@ class RunOptions:
         self.deterministic = deterministic
         self.log = tuple(log) if isinstance(log, list) else log
         self.peak_flops = peak_flops
+        self.profile = profile
 
 
 class RunResult:

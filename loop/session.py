@@ -23,6 +23,7 @@ from sexpgpu.loop.ledger import Ledger, machine_of
 from sexpgpu.loop.lock import RunLock
 from sexpgpu.loop.moving import Curriculum
 from sexpgpu.loop.predict import surroundings
+from sexpgpu.loop.profiling import Profiling
 from sexpgpu.loop.progress import Progress
 from sexpgpu.loop.recorder import Recorder
 from sexpgpu.loop.run import RunOptions, RunResult
@@ -296,6 +297,8 @@ class Session:
             tick=self._progress.tick,
             target_warnings=self._fan.take_warnings if self._fan is not None else list,
         )
+        if self.options.profile is not None:
+            parts = parts._replace(profiling=Profiling(backend, self.options.profile))
         parts.recorder.peak_flops = self._machine["peak_flops"]
         trainer = self._trainer = Trainer(parts, beginning.state, beginning.constants, facts)
         if beginning.meta is not None:

@@ -32,6 +32,7 @@ from sexpgpu.loop.failure import as_json, failure, warning
 from sexpgpu.loop.feeds import Feed, Feeder, Feeds
 from sexpgpu.loop.initial import flattened
 from sexpgpu.loop.moving import Curriculum
+from sexpgpu.loop.profiling import Profiling
 from sexpgpu.loop.recorder import Recorder
 from sexpgpu.loop.schedule import Schedule
 from sexpgpu.loop.signals import Requests
@@ -70,6 +71,7 @@ class Parts(NamedTuple):
     lock_lost: Callable[[], bool]
     tick: Callable[[int, int, Mapping[str, Any]], None]
     target_warnings: Callable[[], list[Diagnostic]]
+    profiling: Profiling | None = None
 
 
 class Trainer:
@@ -164,6 +166,8 @@ class Trainer:
                 if self.course.leg is not leg:
                     feeds.turn(parts.requests.stopping)
             self._drain(feeds.waited)
+        if parts.profiling is not None:
+            parts.profiling.end()
         self._left = feeds.abandoned
         if self._patience_is_over() and not self.due and self.step < parts.schedule.steps:
             self._settle(self._last_passes(), save=self._saved_at != self.step)
@@ -203,6 +207,8 @@ class Trainer:
                 return False
             self._watched[feed.step] = watch(*trees)
         self.state, report = compiled(*trees)
+        if self.parts.profiling is not None:
+            self.parts.profiling.dispatched(report)
         self._unread.append((feed.step, feed.k, report))
         self.step += feed.k
         return True

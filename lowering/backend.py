@@ -176,6 +176,16 @@ class Backend(Protocol):
         """The most bytes held so far: of the device's memory on cuda, else of the process."""
         ...
 
+    @property
+    def profiles(self) -> bool:
+        """Whether there is a `profile`."""
+        ...
+
+    def profile(self, directory: str) -> Callable[[], None]:
+        """Begin to record what the device does; what is given ends it, and has then written a
+        profile into the directory, which TensorBoard and XProf read."""
+        ...
+
     def describe(self) -> dict[str, Any]:
         """For manifests: `device`, `kind`, `count`, and the versions of what computes."""
         ...

@@ -132,6 +132,7 @@ class Experiment:
         on_event: Callable[[dict[str, Any]], None] | None = None,
         log: Sequence[str] = (),
         peak_flops: float | None = None,
+        profile: str | None = None,
         plot: bool | None = None,
     ) -> Run:
         """Train. `runs` is the folder of run directories, `slug` the name of this run's.
@@ -143,9 +144,10 @@ class Experiment:
         lack there and here (docs/checkpoints.md); `fresh`: replace a run that exists;
         `time_limit`: seconds after which to stop, checkpointed; `on_event` is called with each
         event (docs/events.md); `log`: further targets, such as "csv" or "tensorboard";
-        `peak_flops`: of the device, for train/mfu; `plot`: draw the curves while it trains
-        (default: in a notebook). Raises RunError when the run fails; a run stopped by a signal or a
-        limit is given back with `state` "stopped"."""
+        `peak_flops`: of the device, for train/mfu; `profile`: a directory for a profile of ten
+        steps after the first; `plot`: draw the curves while it trains (default: in a notebook).
+        Raises RunError when the run fails; a run stopped by a signal or a limit is given back with
+        `state` "stopped"."""
         from sexpgpu.ir.document_json import document_hash, document_text
         from sexpgpu.loop.failure import failure
         from sexpgpu.loop.run import RunOptions, execute
@@ -184,6 +186,7 @@ class Experiment:
                 on_event=hear if live is not None or callable(on_event) else on_event,
                 log=log,
                 peak_flops=peak_flops,
+                profile=profile,
                 handle_signals=_in_main_thread(),
             ),
             ir_text=document_text(document),

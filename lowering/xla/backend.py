@@ -107,6 +107,8 @@ def _use_compilation_cache() -> None:
 class XlaBackend:
     """One CPU or CUDA device of this process."""
 
+    profiles = True
+
     def __init__(
         self,
         name: str,
@@ -194,6 +196,12 @@ class XlaBackend:
         stats = self.devices[0].memory_stats() or {}
         peak = stats.get("peak_bytes_in_use")
         return None if peak is None else int(peak)
+
+    def profile(self, directory: str) -> Callable[[], None]:
+        options = jax.profiler.ProfileOptions()
+        options.python_tracer_level = 0  # the loop's own calls would be nearly all of it
+        jax.profiler.start_trace(directory, profiler_options=options)
+        return jax.profiler.stop_trace
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -157,6 +157,11 @@ def _stopped_before_it_runs() -> Generator[None]:
     metavar="N",
     help="FLOPs a second that the device can do, for train/mfu; known for most GPUs.",
 )
+@click.option(
+    "--profile",
+    metavar="DIR",
+    help="Write a profile of ten steps after the first into DIR, for TensorBoard or XProf.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Events as JSON lines on stdout.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @limit_flag
@@ -183,6 +188,7 @@ def command(
     diagnostics_every: int | None,
     log: tuple[str, ...],
     peak_flops: float | None,
+    profile: str | None,
     as_json: bool,
     quiet: bool,
     limits: dict[str, str],
@@ -246,6 +252,7 @@ def command(
         deterministic=not fast_nondeterministic,
         log=log,
         peak_flops=peak_flops,
+        profile=profile,
     )
     result = execute(
         document, options, ir_text=document_text(document), ir_hash=document_hash(document)
