@@ -32,7 +32,7 @@ from sexpgpu.passes.pipeline import optimized
 from sexpgpu.trace.tensor import OPERATIONS, is_tensor, resolve
 
 SEED = os.environ.get("SEXPGPU_FUZZ_SEED", "1")
-CALLS = int(os.environ.get("SEXPGPU_FUZZ_CALLS", "40"))
+CALLS = int(os.environ.get("SEXPGPU_FUZZ_CALLS", "12"))
 LARGE = 1 << 20
 """Bytes of a value over which a graph is not run: only checked."""
 
