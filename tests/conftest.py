@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,11 @@ os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 if "SEXPGPU_CACHE" not in os.environ:
     os.environ["SEXPGPU_CACHE"] = tempfile.mkdtemp(prefix="sexpgpu-test-cache-")
     atexit.register(shutil.rmtree, os.environ["SEXPGPU_CACHE"], ignore_errors=True)
+
+# A shell that runs the suite in the background has it ignore interrupts, and so would the processes
+# that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "fixed",

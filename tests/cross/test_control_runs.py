@@ -262,6 +262,7 @@ def meta_loss(p: Any, tasks: Any, rate: float, steps: int, order: int) -> Any:
     return jnp.mean(jax.vmap(one)(tasks))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device, order", [("interp", 1), ("interp", 2), ("cpu", 2)])
 def test_maml_against_jax(device: str, order: int, tmp_path: Path) -> None:
     """One step of plain gradient descent, from the parameters of a step that does not move."""

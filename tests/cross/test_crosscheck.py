@@ -150,6 +150,7 @@ WHOLE = """(require "sexpgpu/nn" :as nn)
 """
 
 
+@pytest.mark.slow
 def test_evaluations_prediction_and_diagnostics_are_compared() -> None:
     found = sx.crosscheck(sx.compile_text(WHOLE), "cpu", steps=1, by_node=True)
     assert found.agrees, found.diagnostic()

@@ -157,6 +157,7 @@ def schedule_inside(schedule: Any, momentum: float, decay: float) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_digits_vit(tmp_path: Path) -> None:
     def loss(p: Any, batch: Any, step: Any) -> Any:
         x = batch["image"].astype(jnp.float32).reshape(-1, 4, 2, 4, 2) / 16
@@ -182,6 +183,7 @@ def test_digits_vit(tmp_path: Path) -> None:
     follows("digits-vit", knobs, loss, optimizer, tmp_path)
 
 
+@pytest.mark.slow
 def test_gpt_rope(tmp_path: Path) -> None:
     def turned(x: Any) -> Any:
         half = x.shape[-1] // 2
@@ -293,6 +295,7 @@ def test_digits_gan(tmp_path: Path) -> None:
     assert run.predict(image=np.zeros((2, 64), np.uint8)).shape == (2, 64)
 
 
+@pytest.mark.slow
 def test_digits_simclr(tmp_path: Path) -> None:
     def view(x: Any, light: float) -> Any:
         wide = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
@@ -382,6 +385,7 @@ def test_digits_diffusion(tmp_path: Path) -> None:
     assert np.isfinite(found).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["gru", "ssm"])
 def test_gru_char(layer: str, tmp_path: Path) -> None:
     def gru(p: Any, x: Any) -> Any:
@@ -422,6 +426,7 @@ def test_gru_char(layer: str, tmp_path: Path) -> None:
     follows("gru-char", knobs, loss, optimizer, tmp_path)
 
 
+@pytest.mark.slow
 def test_moe_char(tmp_path: Path) -> None:
     def mixture(p: Any, at: str, x: Any) -> tuple[Any, Any]:
         odds = jax.nn.softmax(dense(p, f"{at}/router", x))

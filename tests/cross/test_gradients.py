@@ -87,7 +87,10 @@ CASES = {
 
 
 @pytest.mark.parametrize("precision", TOLERANCE)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n == "gpt-in-blocks" else ()) for n in CASES],
+)
 def test_gradients_of_an_example(name: str, precision: str) -> None:
     example, knobs, loss = CASES[name]
     text = (

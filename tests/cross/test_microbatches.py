@@ -84,7 +84,7 @@ LAWS = """
 """
 
 
-@pytest.mark.parametrize("device", ["interp", "cpu"])
+@pytest.mark.parametrize("device", ["interp", pytest.param("cpu", marks=pytest.mark.slow)])
 def test_weights_terms_dropout_clipping_and_metrics(device: str, tmp_path: Path) -> None:
     """Unequal weights, a second term with its own weight, dropout and noise: four steps with 1, 2,
     3 and 4 microbatches end in the same place and report the same."""

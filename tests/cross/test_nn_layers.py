@@ -233,6 +233,7 @@ def test_attention_with_a_mask_and_rows_that_see_nothing(probe: Any) -> None:
     assert all(np.isfinite(g).all() for g in made.gradients("interp").values())
 
 
+@pytest.mark.slow
 # so little dropout that nothing is dropped: the weights are composed, not fused
 @pytest.mark.parametrize("dropout", ["", ":dropout 1e-7"])
 def test_attention_in_windows_and_segments(dropout: str, probe: Any) -> None:
@@ -276,6 +277,7 @@ def test_rope_far_out(standard: Any) -> None:
     np.testing.assert_allclose(found, np.concatenate([np.cos(angle), np.sin(angle)]), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_transformer_block(probe: Any) -> None:
     def reference(p: dict[str, Any], x: Any) -> Any:
         h = x + attention(p, layer_norm(p, "norm1/", x), heads=2, causal=True, name="attn/")

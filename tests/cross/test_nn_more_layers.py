@@ -20,6 +20,7 @@ def normal(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups, bias", [(3, "t"), (6, "nil"), (1, "t")])
 def test_group_norm(probe: Any, groups: int, bias: str) -> None:
     def reference(p: dict[str, Any], x: Any) -> Any:

@@ -65,6 +65,7 @@ def test_outputs_and_state(probe: Any, name: str, cell: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_lstm(probe: Any) -> None:
     def reference(p: dict[str, Any], x: Any, h: Any, c: Any) -> Any:
         zero = jnp.zeros((B, H), jnp.float32)
@@ -81,6 +82,7 @@ def test_lstm(probe: Any) -> None:
     probe(f"(nn:lstm {IN} {H})", arrays, call).agrees(reference)
 
 
+@pytest.mark.slow
 def test_ssm(probe: Any) -> None:
     def reference(p: dict[str, Any], x: Any) -> Any:
         a = -jnp.exp(p["log-a"])

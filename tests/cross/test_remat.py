@@ -76,6 +76,7 @@ def test_the_same_to_the_bit_on_interp(tmp_path: Path, precision: str, micro: in
         assert plain._model["buffer/body/2/seen"] == again._model["buffer/body/2/seen"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("remat", [":blocks", ":full"])
 def test_the_same_on_xla(tmp_path: Path, remat: str) -> None:
     plain = trained(tmp_path, "cpu", ":none")
@@ -102,6 +103,7 @@ def temporaries(remat: str) -> int:
     return plan["temp"]
 
 
+@pytest.mark.slow
 def test_less_memory_as_xla_plans_it() -> None:
     plain, blocks = temporaries(":none"), temporaries(":blocks")
     assert blocks < 0.6 * plain

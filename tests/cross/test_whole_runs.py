@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 GPT = {"layers": 2, "heads": 2, "width": 16, "context": 16, "batch": 4, "drop": 0.2, "steps": 24}
 
 
-@pytest.mark.parametrize("device", ["cpu", "interp"])
+@pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), "interp"])
 def test_stopped_and_resumed_is_the_same_to_the_bit(device: str, tmp_path: Path) -> None:
     """Dropout, warm-up and cosine, clipping, an epoch's shuffle: 24 steps, and 11 + 13."""
     text = (EXAMPLES / "gpt-char.sx").read_text()

@@ -72,6 +72,7 @@ def check(
     return Counter(json.loads(line)["point"] for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_killed_a_dozen_times(tmp_path: Path) -> None:
     kinds = check(tmp_path, "interp", [(s, 3, h) for s, h in enumerate(
         ("before", "after", "middle", "power"))])  # fmt: skip
@@ -94,6 +95,7 @@ AVERAGED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "optimizer",
     [

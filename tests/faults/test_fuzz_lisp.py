@@ -82,6 +82,7 @@ def called(name: str, caller: Caller) -> dict[tuple[str, ...], str]:
     return {words: problem for words, problem in calls.items() if problem is not None}
 
 
+@pytest.mark.slow
 def test_hostile_arguments(caller: Caller) -> None:
     wrong = {name: found for name in functions() if (found := called(name, caller))}
     assert not wrong

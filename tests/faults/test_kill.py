@@ -58,6 +58,7 @@ def killed_and_resumed(child: Callable[..., Any], tmp_path: Path, kills: int, se
     assert not list((last.directory / "checkpoints").glob("*.partial"))
 
 
+@pytest.mark.slow
 def test_killed_three_times(child: Callable[..., Any], tmp_path: Path) -> None:
     killed_and_resumed(child, tmp_path, 3, seed=1)
 

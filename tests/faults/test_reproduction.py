@@ -39,7 +39,7 @@ def sexpgpu(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("device", ["interp", "cpu"])
+@pytest.mark.parametrize("device", ["interp", pytest.param("cpu", marks=pytest.mark.slow)])
 def test_the_command_of_the_message_works(tmp_path: Path, device: str) -> None:
     (tmp_path / "a b.sx").write_text(FILE.replace("FORWARD", FORWARD).replace("FINITE", ":abort"))
     done = sexpgpu(tmp_path, "run", "a b.sx", "--device", device, "--slug", "it", "--quiet")

@@ -346,6 +346,7 @@ def _turned_after_a_checkpoint(events: Path) -> bool:
     return '"kind": "stage"' in text.partition('"kind": "checkpoint"')[2]
 
 
+@pytest.mark.slow
 def test_killed_after_a_turn_and_resumed(tmp_path: Path) -> None:
     """SIGKILL between a turn and the next checkpoint: the turn is made again, once."""
     file = tmp_path / "turns.sx"

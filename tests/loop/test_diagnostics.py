@@ -102,7 +102,7 @@ def values(run: sx.Run) -> dict[int, dict[str, Any]]:
     return {e["step"]: e["values"] for e in run.events if e["kind"] == "diagnostic"}
 
 
-@pytest.mark.parametrize("device", ["interp", "cpu"])
+@pytest.mark.parametrize("device", ["interp", pytest.param("cpu", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("micro", [1, 2])
 def test_the_numbers_are_true(tmp_path: Path, device: str, micro: int) -> None:
     """Against NumPy, on what the run's own checkpoints say of the state before the step."""

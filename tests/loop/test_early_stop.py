@@ -37,6 +37,7 @@ def ends_at(values: list[tuple[int, float]], direction: str, patience: int) -> i
     return values[-1][0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction, patience", [("min", 3), ("max", 2)])
 def test_it_ends_where_the_rule_says(tmp_path: Path, direction: str, patience: int) -> None:
     whole = run(make(**STOP), tmp_path, slug="whole")
