@@ -29,6 +29,7 @@ class Terminal:
         self.pid, self.file = pty.fork()
         if self.pid == 0:
             words = [sys.executable, "-m", "sexpgpu", "eval", "--limit", "seconds=60"]
+            words += ["--limit", "fuel=1000000000000"]  # an empty loop takes little time a turn
             os.execve(sys.executable, words, environment)
         self.seen = ""
 

@@ -161,6 +161,7 @@ def test_evaluations_prediction_and_diagnostics_are_compared() -> None:
     assert {n.graph for n in found.nodes} == set(calls)
 
 
+@pytest.mark.slow
 def test_wrong_rules_outside_of_training(monkeypatch: pytest.MonkeyPatch) -> None:
     for op in ("erf", "cosh"):  # of evaluate, of predict
         wrong(monkeypatch, op, lambda y: lax.mul(y, lax.full_like(y, 1.01)))

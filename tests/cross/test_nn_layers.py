@@ -201,6 +201,7 @@ def attention(
     return linear(p, f"{name}o", mixed.reshape(*mixed.shape[:2], -1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options, keywords",
     [
@@ -250,6 +251,7 @@ def test_attention_in_windows_and_segments(dropout: str, probe: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_attention_to_a_context(probe: Any) -> None:
     probe(
         "(nn:attention 8 :heads 2 :cross 6)",

@@ -175,6 +175,7 @@ def ctc_case() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return logits, labels, np.arange(7) < np.array([[7], [5], [7]]), labels > 0
 
 
+@pytest.mark.slow
 def test_ctc(standard: Any, near: Any) -> None:
     logits, labels, live, kept = ctc_case()
 

@@ -155,6 +155,7 @@ def test_sums_over_the_parameters_of_a_group(tmp_path: Path) -> None:
         np.testing.assert_allclose(found[name], p[name], rtol=2e-5)
 
 
+@pytest.mark.slow
 def test_prodigy_in_a_run_shares_its_distance(tmp_path: Path) -> None:
     made = experiment("(optim:prodigy :d0 1e-3)", steps=30)
     p = {k: jnp.asarray(v) for k, v in start(made).items()}

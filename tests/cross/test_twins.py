@@ -76,7 +76,8 @@ def test_digits_follows_its_twin(tmp_path: Path) -> None:
     np.testing.assert_allclose(run.metrics["train/loss"].values, twin, rtol=1e-4)
 
 
-@pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), "interp"])
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["cpu", "interp"])
 def test_gpt_follows_its_twin(device: str, tmp_path: Path) -> None:
     steps, layers, heads, width = 12, 2, 2, 32
     knobs = {
