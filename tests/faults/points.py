@@ -22,6 +22,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,9 @@ class Points:
             for name in names:
                 path = os.path.join(folder, name)
                 kept = self.synced.get(path, 0)
-                if os.path.getsize(path) > kept:
-                    os.truncate(path, kept)
+                with suppress(FileNotFoundError):  # a library's own thread goes on meanwhile
+                    if os.path.getsize(path) > kept:
+                        os.truncate(path, kept)
 
     def wrap(self, owner: Any, name: str, kind: str) -> None:
         """Make a function of `owner` a point."""

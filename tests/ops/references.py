@@ -278,14 +278,17 @@ REFERENCES |= {
 }
 
 
-def _vectors(x: Any, ids: Any) -> tuple:
-    return tuple(_held(ids[..., k], x.shape[k]) for k in range(ids.shape[-1]))
+def _vectors(x: Any, ids: Any) -> Any:
+    """What ids name in x, which has one more axis of extent 1 in front: so there is always an
+    index, also where ids name no axis."""
+    named = [_held(ids[..., k], x.shape[k]) for k in range(ids.shape[-1])]
+    return x[None].at[(jnp.zeros(ids.shape[:-1], jnp.int32), *named)]
 
 
 REFERENCES |= {
-    "gather": lambda x, ids: x.at[_vectors(x, ids)].get(mode="fill", fill_value=_fill(x)),
-    "scatter": lambda x, ids, values: x.at[_vectors(x, ids)].set(values, mode="drop"),
-    "scatter-add": lambda x, ids, values: x.at[_vectors(x, ids)].add(values, mode="drop"),
+    "gather": lambda x, ids: _vectors(x, ids).get(mode="fill", fill_value=_fill(x)),
+    "scatter": lambda x, ids, values: _vectors(x, ids).set(values, mode="drop")[0],
+    "scatter-add": lambda x, ids, values: _vectors(x, ids).add(values, mode="drop")[0],
     "dynamic-slice": lambda x, *starts, sizes: _block(x, starts, sizes),
     "dynamic-update-slice": lambda x, y, *starts: x.at[_range(x, starts, y.shape)].set(y),
 }
