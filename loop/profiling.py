@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from sexpgpu.diagnostics.codes.system import E_DEV_001
@@ -20,15 +21,15 @@ class Profiling:
     where the directory cannot be made."""
 
     def __init__(self, backend: Backend, directory: str) -> None:
-        if not backend.profiles:
+        if backend.profile is None:
             raise failure(
                 E_DEV_001,
                 f"the device {backend.name} records no profiles",
                 fix="profile the device that is to be faster: --device cpu, or cuda",
             )
         os.makedirs(directory, exist_ok=True)
-        self._directory = directory
-        self._backend = backend
+        self._begin = partial(backend.profile, directory)
+        self._block = backend.block
         self._seen = 0
         self._stop: Callable[[], None] | None = None
 
@@ -36,14 +37,14 @@ class Profiling:
         """After each dispatch, of which `report` is a result."""
         self._seen += 1
         if self._seen == SKIPPED:
-            self._backend.block(report)
-            self._stop = self._backend.profile(self._directory)
+            self._block(report)
+            self._stop = self._begin()
         elif self._seen == SKIPPED + LENGTH:
-            self._backend.block(report)
+            self._block(report)
             self.end()
 
     def end(self) -> None:
-        """Write what was recorded, if that was not done."""
+        """Write what was recorded, if that was not done; also when the run has failed."""
         stop, self._stop = self._stop, None
         if stop is not None:
             stop()

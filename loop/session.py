@@ -125,6 +125,9 @@ class Session:
             self._end(trainer.run())
         except NonFiniteError as found:
             raise non_finite(trainer, found, start.directory) from None
+        finally:
+            if trainer.parts.profiling is not None:
+                trainer.parts.profiling.end()
 
     def _unless_stopped(self, action: Callable[[], T]) -> T | None:
         """`action()`; None when the run is asked to stop meanwhile: it has ended then."""

@@ -166,8 +166,6 @@ class Trainer:
                 if self.course.leg is not leg:
                     feeds.turn(parts.requests.stopping)
             self._drain(feeds.waited)
-        if parts.profiling is not None:
-            parts.profiling.end()
         self._left = feeds.abandoned
         if self._patience_is_over() and not self.due and self.step < parts.schedule.steps:
             self._settle(self._last_passes(), save=self._saved_at != self.step)

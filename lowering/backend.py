@@ -177,13 +177,10 @@ class Backend(Protocol):
         ...
 
     @property
-    def profiles(self) -> bool:
-        """Whether there is a `profile`."""
-        ...
-
-    def profile(self, directory: str) -> Callable[[], None]:
-        """Begin to record what the device does; what is given ends it, and has then written a
-        profile into the directory, which TensorBoard and XProf read."""
+    def profile(self) -> Callable[[str], Callable[[], None]] | None:
+        """`profile(directory)` begins to record what the device does; what it gives ends that,
+        and has then written a profile into the directory, which TensorBoard and XProf read.
+        None: this device records nothing."""
         ...
 
     def describe(self) -> dict[str, Any]:

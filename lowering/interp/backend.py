@@ -161,7 +161,7 @@ class InterpBackend:
     """The NumPy evaluator. `watch` sees every node of every graph that runs."""
 
     name = "interp"
-    profiles = False
+    profile = None
 
     def __init__(self, watch: Watch | None = None) -> None:
         self.watch = watch
@@ -191,9 +191,6 @@ class InterpBackend:
 
     def memory_peak(self) -> int | None:
         return process_memory_peak()
-
-    def profile(self, directory: str) -> Callable[[], None]:
-        raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -107,8 +107,6 @@ def _use_compilation_cache() -> None:
 class XlaBackend:
     """One CPU or CUDA device of this process."""
 
-    profiles = True
-
     def __init__(
         self,
         name: str,

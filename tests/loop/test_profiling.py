@@ -36,3 +36,13 @@ def test_interp_records_none(tmp_path: Path) -> None:
         sx.compile(LINE).run(steps=3, device="interp", runs=str(tmp_path), profile=str(tmp_path))
     assert failed.value.diagnostics[0].code.id == "E-DEV-001"
     assert "records no profiles" in failed.value.diagnostics[0].headline
+
+
+def test_a_run_that_fails_leaves_its_profile_and_no_profiler_behind(tmp_path: Path) -> None:
+    text = LINE.read_text().replace(":lr 0.1", ":lr 1e30")
+    assert text != LINE.read_text()
+    for name in ("a", "b"):  # one process has one profiler
+        folder = str(tmp_path / name)
+        with pytest.raises(sx.RunError):
+            sx.compile_text(text).run(steps=9, device="cpu", runs=folder + "-runs", profile=folder)
+        assert list((tmp_path / name).rglob("*.xplane.pb"))
