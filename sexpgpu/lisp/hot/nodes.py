@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sexpgpu.lisp.control_macros import First
@@ -31,6 +32,7 @@ from sexpgpu.lisp.nodes import (
     GlobalRef,
     If,
     Let,
+    Node,
     Or,
     Progn,
     Sequential,
@@ -206,11 +208,16 @@ def _let_around(unit: Unit, node: Let, inside: Any) -> None:
 
 
 def _sequential(unit: Unit, node: Sequential, dest: Dest) -> None:
+    _in_order(unit, node, node.inits, dest)
+
+
+def _in_order(unit: Unit, node: Sequential | Labels, inits: Sequence[Node], dest: Dest) -> None:
+    """Variables that are bound one after the other, all in one frame."""
     saved = unit.frame
     frame = fresh(node.in_loop, node.variables)
     if frame is not None:
         unit.own_frame(frame)
-    for var, init in zip(node.variables, node.inits, strict=True):
+    for var, init in zip(node.variables, inits, strict=True):
         write(unit, init, Dest(unit.bind(var)))
     write(unit, node.body, dest)
     unit.frame = saved
@@ -275,14 +282,7 @@ def _lambda(unit: Unit, node: LambdaNode) -> str:
 
 
 def _labels(unit: Unit, node: Labels, dest: Dest) -> None:
-    saved = unit.frame
-    frame = fresh(node.in_loop, node.variables)
-    if frame is not None:
-        unit.own_frame(frame)
-    for var, init in zip(node.variables, node.nodes, strict=True):
-        write(unit, init, Dest(unit.bind(var)))
-    write(unit, node.body, dest)
-    unit.frame = saved
+    _in_order(unit, node, node.nodes, dest)
 
 
 def _function(unit: Unit, node: GlobalFunction) -> str:

@@ -4,6 +4,7 @@ line itself, everything else (ratios, overflow, tensors, errors) by the builtin.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from sexpgpu.lisp.builtins.equality import eql
@@ -218,25 +219,18 @@ def _access(unit: Unit, node: Access) -> str:
     assert function is not None
     generic, site, state = function.call, node.site, STATE
     part = "car" if node.name in ("car", "first") else "cdr"
+    taken = attrgetter(part)
 
-    def slow_car(item: Any) -> Any:
+    def other(item: Any) -> Any:
         if type(item) is SrcCons:
-            return item.car
-        if item is NIL:
-            return NIL
-        state.site = site
-        return generic(primary(item))
-
-    def slow_cdr(item: Any) -> Any:
-        if type(item) is SrcCons:
-            return item.cdr
+            return taken(item)
         if item is NIL:
             return NIL
         state.site = site
         return generic(primary(item))
 
     name = unit.named(value(unit, node.argument, raw=True))
-    slow = unit.slow(slow_car if part == "car" else slow_cdr)
+    slow = unit.slow(other)
     return f"({name}.{part} if type({name}) is Cons else {slow}({name}))"
 
 
