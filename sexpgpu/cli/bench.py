@@ -10,18 +10,13 @@ from typing import Any
 import click
 
 from sexpgpu.cli import output
-from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
-
-DEVICES = ("auto", "cuda", "cpu", "interp")
+from sexpgpu.cli.options import DEVICES, device_flag, json_flag, limit_flag, selection_flags
 
 
 @click.command("bench")
 @click.argument("file", metavar="FILE")
 @selection_flags
-@click.option(
-    "--device", type=click.Choice(DEVICES), envvar="SEXPGPU_DEVICE", default="auto",
-    show_default=True, help="Where to train. [SEXPGPU_DEVICE]",
-)  # fmt: skip
+@device_flag("Where to train.")
 @click.option(
     "--steps", type=click.IntRange(1), default=50, show_default=True, metavar="N",
     help="About how many steps to time.",

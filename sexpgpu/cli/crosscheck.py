@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sexpgpu.cli import output
-from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
+from sexpgpu.cli.options import device_flag, json_flag, limit_flag, selection_flags
 
 if TYPE_CHECKING:
     from sexpgpu.loop.comparing import Crosscheck
@@ -18,14 +18,7 @@ DIFFER = 1
 @click.command("crosscheck")
 @click.argument("file", metavar="FILE")
 @selection_flags
-@click.option(
-    "--device",
-    type=click.Choice(("auto", "cuda", "cpu")),
-    envvar="SEXPGPU_DEVICE",
-    default="auto",
-    show_default=True,
-    help="What is held against the NumPy evaluator. [SEXPGPU_DEVICE]",
-)
+@device_flag("What is held against the NumPy evaluator.", ("auto", "cuda", "cpu"))
 @click.option(
     "--steps", type=click.IntRange(1), default=3, show_default=True, metavar="N",
     help="Training steps to compare, and batches of each evaluation.",

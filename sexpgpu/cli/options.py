@@ -28,6 +28,23 @@ def pairs(
     return found
 
 
+DEVICES = ("auto", "cuda", "cpu", "interp")
+
+
+def device_flag(
+    purpose: str, devices: tuple[str, ...] = DEVICES
+) -> Callable[[Decorated], Decorated]:
+    """`--device DEVICE`; `purpose` is the sentence of its help."""
+    return click.option(
+        "--device",
+        type=click.Choice(devices),
+        envvar="SEXPGPU_DEVICE",
+        default="auto",
+        show_default=True,
+        help=f"{purpose} [SEXPGPU_DEVICE]",
+    )
+
+
 limit_flag = click.option(
     "--limit",
     "limits",

@@ -10,9 +10,7 @@ import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.inputs import document_input, document_of_run
-from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
-
-DEVICES = ("auto", "cuda", "cpu", "interp")
+from sexpgpu.cli.options import device_flag, json_flag, limit_flag, selection_flags
 
 
 @click.command("predict")
@@ -37,10 +35,7 @@ DEVICES = ("auto", "cuda", "cpu", "interp")
     show_default=True,
     help="Averaged where the optimizer keeps an average, or as they are trained.",
 )
-@click.option(
-    "--device", type=click.Choice(DEVICES), envvar="SEXPGPU_DEVICE", default="auto",
-    show_default=True, help="Where to compute. [SEXPGPU_DEVICE]",
-)  # fmt: skip
+@device_flag("Where to compute.")
 @selection_flags
 @json_flag
 @limit_flag

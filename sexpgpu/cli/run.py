@@ -15,10 +15,9 @@ from typing import Any
 import click
 
 from sexpgpu.cli import output
-from sexpgpu.cli.options import limit_flag, pairs, selection_flags
+from sexpgpu.cli.options import device_flag, limit_flag, pairs, selection_flags
 from sexpgpu.loop.failure import STOPPED
 
-DEVICES = ("auto", "cuda", "cpu", "interp")
 UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 
 
@@ -66,14 +65,7 @@ def _stopped_before_it_runs() -> Generator[None]:
 @click.command("run")
 @click.argument("file", metavar="FILE")
 @selection_flags
-@click.option(
-    "--device",
-    type=click.Choice(DEVICES),
-    envvar="SEXPGPU_DEVICE",
-    default="auto",
-    show_default=True,
-    help="Where to train. auto: cuda where there is one, else cpu. [SEXPGPU_DEVICE]",
-)
+@device_flag("Where to train. auto: cuda where there is one, else cpu.")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="Steps in place of defrun's.")
 @click.option(
     "--runs",

@@ -10,16 +10,13 @@ from sexpgpu.forms.experiment import current
 from sexpgpu.forms.host import CELL_VALUE, HOST
 from sexpgpu.forms.optimizers import StateCell
 from sexpgpu.forms.parse import (
-    call,
     here,
-    init_form,
     is_keyword,
     is_name,
     keyword_forms,
     placed,
-    shape_form,
     shape_of,
-    value_form,
+    state_form,
 )
 from sexpgpu.ir.types import DTYPES, TensorType
 from sexpgpu.lisp.hostforms import Context, host_macro, quoted
@@ -90,16 +87,7 @@ def defstate(form: Any, context: Context) -> Any:
     # the forms that follow see the name as the place of the state
     cell = lisp_list([LESSON_CELL, quoted(name.name)])
     scope.define(name, SymbolMacro(lisp_list([CELL_VALUE, cell])))
-    return placed(
-        call(
-            _make_state,
-            quoted(name.name),
-            shape_form(form.cdr.cdr.car),
-            value_form(*keys["dtype"]) if "dtype" in keys else NIL,
-            init_form(keys, context),
-        ),
-        form,
-    )
+    return placed(state_form(_make_state, name.name, form.cdr.cdr.car, keys, context), form)
 
 
 def _make_state(name: str, shape: Any, dtype: Any, init: Any) -> Any:

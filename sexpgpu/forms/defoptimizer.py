@@ -17,14 +17,13 @@ from sexpgpu.forms.parse import (
     PROGN,
     call,
     here,
-    init_form,
     is_keyword,
     is_list,
     is_name,
     keyword_forms,
     placed,
-    shape_form,
     shape_of,
+    state_form,
     value_form,
 )
 from sexpgpu.ir.types import DTYPES, FLOATS, SCALAR_F32, TensorType
@@ -168,16 +167,7 @@ def _state_clause(clause: Any, context: Context, rest: Callable[[], Any]) -> Any
     keys = keyword_forms(
         clause.cdr.cdr.cdr, ("init", "dtype", "when"), context, f"defstate {name.name}"
     )
-    made = placed(
-        call(
-            _make_state,
-            quoted(name.name),
-            shape_form(clause.cdr.cdr.car),
-            value_form(*keys["dtype"]) if "dtype" in keys else NIL,
-            init_form(keys, context),
-        ),
-        clause,
-    )
+    made = placed(state_form(_make_state, name.name, clause.cdr.cdr.car, keys, context), clause)
     if "when" in keys:
         made = lisp_list([IF, value_form(*keys["when"]), made, NIL])
     cell = Symbol(name.name)

@@ -13,7 +13,7 @@ from typing import Any
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
-from sexpgpu.lisp.hostforms import Context, call_host
+from sexpgpu.lisp.hostforms import Context, call_host, quoted
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.spans import car_span
 from sexpgpu.lisp.state import current_origin
@@ -135,6 +135,15 @@ def init_form(keys: dict[str, tuple[Any, Any]], context: Context) -> Any:
     ignorable = lisp_list([CL.own("declare"), lisp_list([CL.own("ignorable"), shape])])
     form = keys["init"][0]
     return placed(lisp_list([LAMBDA, lisp_list([shape]), ignorable, form]), form)
+
+
+def state_form(
+    make: Any, name: str, shape: Any, keys: dict[str, tuple[Any, Any]], context: Context
+) -> Any:
+    """The call of `make`(name, shape, dtype or nil, function of :init or nil) that a defstate
+    stands for."""
+    dtype = value_form(*keys["dtype"]) if "dtype" in keys else NIL
+    return call(make, quoted(name), shape_form(shape), dtype, init_form(keys, context))
 
 
 def shape_form(form: Any) -> Any:
