@@ -11,7 +11,7 @@ from sexpgpu.ir.document import Document
 from sexpgpu.loop.context import StepContext
 from sexpgpu.loop.data.loader import TrainingBatches
 from sexpgpu.loop.data.prefetch import AtOnce, Prefetcher, items
-from sexpgpu.loop.feeds import Feed, Feeder, reporting, reporting_many
+from sexpgpu.loop.feeds import Feed, Feeder, reporting
 from sexpgpu.loop.initial import initial_state
 from sexpgpu.loop.schedule import Schedule, steps_together
 from sexpgpu.loop.statistics import compute
@@ -73,7 +73,7 @@ def bench(document: Document, device: str = "auto", steps: int = 50) -> Bench:
     began = time.perf_counter()
     run = document.run
     stage = document.loader(run.train).stages[0]
-    step = Step(document, stage.name, stage.microbatches or run.microbatches)
+    step = Step(document, stage.name, run.microbatches_in(stage))
     backend = open_backend(device)
     batches = TrainingBatches(stage, run.train, run.seed)
     try:
@@ -87,8 +87,9 @@ def bench(document: Document, device: str = "auto", steps: int = 50) -> Bench:
         state, constants = backend.put(initial_state(document)), backend.put(compute(document))
         with items(lambda i: feeder.of(i * k, k), 0, at_hand=feeder.at_hand) as feeds:
             feed = _taken(feeds)
-            function = reporting(step) if k == 1 else reporting_many(step, k)
-            compiled = backend.compile(function, (state, feed.tree, constants), donate=(0,))
+            compiled = backend.compile(
+                reporting(step, k), (state, feed.tree, constants), donate=(0,)
+            )
             state, report = compiled(state, feed.tree, constants)
             backend.block(report)
             first = time.perf_counter() - began

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sexpgpu.loop.feeds import Feed, reporting, reporting_many
+from sexpgpu.loop.feeds import Feed, reporting
 from sexpgpu.loop.recorder import Recorder
 from sexpgpu.loop.signals import Requests, interruptible
 from sexpgpu.loop.stages import Program
@@ -33,8 +33,9 @@ class Executables:
     def steps(self, program: Program, feed: Feed, state: Any, constants: Any) -> Compiled | None:
         """That of a dispatch. It takes the state's memory for the new one."""
         step, k = program.step, feed.k
-        function = reporting(step) if k == 1 else reporting_many(step, k)
-        return self._made(program, k, function, (state, feed.tree, constants), donate=(0,))
+        return self._made(
+            program, k, reporting(step, k), (state, feed.tree, constants), donate=(0,)
+        )
 
     def watch(self, program: Program, feed: Feed, state: Any, constants: Any) -> Compiled | None:
         """That of the diagnostics of a step."""

@@ -109,26 +109,20 @@ class Feeds:
         self.abandoned |= self._ahead.abandoned
 
 
-def reporting(step: Step) -> Callable[..., tuple[StepState, dict[str, Array]]]:
-    """The step, with the counters' totals (too large for its f32 vector) beside its report."""
+def reporting(step: Step, k: int = 1) -> Callable[..., tuple[StepState, dict[str, Array]]]:
+    """k steps in one dispatch, with the counters' totals (too large for the f32 vector) beside the
+    report; for k > 1 every array of the feed, and of the report, has a leading axis."""
 
-    def run(engine: Any, state: Any, feed: Any, constants: Any) -> Any:
+    def one(engine: Any, state: Any, feed: Any, constants: Any) -> Any:
         new, packed = step(engine, state, feed, constants)
         return new, {"packed": packed, "counter": dict(new["counter"])}
 
-    return run
-
-
-def reporting_many(step: Step, k: int) -> Callable[..., tuple[StepState, dict[str, Array]]]:
-    """k steps in one dispatch: every array of the feed, and of the report, has a leading axis."""
-    one = reporting(step)
-
-    def run(engine: Any, state: Any, feeds: Any, constants: Any) -> Any:
+    def many(engine: Any, state: Any, feeds: Any, constants: Any) -> Any:
         return engine.scan_steps(
             lambda inner, feed: one(engine, inner, feed, constants), state, feeds, k
         )
 
-    return run
+    return one if k == 1 else many
 
 
 def _stacked(trees: Sequence[Any]) -> Any:

@@ -21,7 +21,7 @@ def planned_step(document: Document) -> tuple[Callable[..., Any], list[Any]]:
     """The step of the first stage as a run compiles it, and TensorTypes in the shape of its
     trees: state, feed, constants (see `step.py`)."""
     stage = document.loader(document.run.train).stages[0]
-    step = Step(document, stage.name, stage.microbatches or document.run.microbatches)
+    step = Step(document, stage.name, document.run.microbatches_in(stage))
     trees = [state_types(document), feed_types(document, stage, step), wanted(document)]
     return reporting(step), trees
 

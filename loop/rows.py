@@ -55,8 +55,6 @@ class Rows:
             if path in new:
                 inputs = {"whole": old[path], "rows": new[path], "start": start}
                 found[path] = engine.call(put, inputs)["whole"]
-            else:
-                found[path] = old[path]
         return found
 
 

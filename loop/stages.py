@@ -117,7 +117,7 @@ def programs(document: Document, readers: Sequence[TrainingBatches]) -> list[Pro
     made: list[Program] = []
     run = document.run
     for stage, batches in zip(document.loader(run.train).stages, readers, strict=True):
-        microbatches = stage.microbatches or run.microbatches
+        microbatches = run.microbatches_in(stage)
         step = Step(document, stage.name, microbatches)
         watching: Watching | None = None
         if run.diagnostics is not None:

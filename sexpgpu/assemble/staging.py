@@ -36,7 +36,7 @@ def stage_faults(run: RunForm, loader: LoaderForm) -> list[Diagnostic]:
         )
     for stage in stages:
         of = f" of the stage {stage.name}" if len(stages) > 1 else ""
-        microbatches = stage.microbatches or run.run.microbatches
+        microbatches = run.run.microbatches_in(stage)
         if stage.batch % microbatches:
             own = loader.span if stage.microbatches else run.places.get("microbatches")
             fault(
@@ -126,7 +126,7 @@ def trace_stages(
     wrong there would be told again of the next."""
     found = Trained()
     for stage in stages:
-        microbatches = stage.microbatches or run.run.microbatches
+        microbatches = run.run.microbatches_in(stage)
         training = attempt(
             lambda stage=stage, n=microbatches: trace_training(
                 stage,

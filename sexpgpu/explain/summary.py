@@ -171,7 +171,7 @@ def costs(document: Document) -> dict[str, Any]:
     graph, stage = _training_graph(document), document.loader(document.run.train).stages[0]
     return {
         "graph": graph.name,
-        "microbatches": stage.microbatches or document.run.microbatches,
+        "microbatches": document.run.microbatches_in(stage),
         "by_path": {path: cost.to_json() for path, cost in cost_by_path(graph).items()},
         "by_line": [
             {"file": file, "line": line, **cost.to_json()}

@@ -312,6 +312,10 @@ class Run(Record):
     stop: Stop | None
     diagnostics: Diagnostics | None
 
+    def microbatches_in(self, stage: Stage) -> int:
+        """Into how many parts a batch of the stage is split: its own number, else the run's."""
+        return stage.microbatches or self.microbatches
+
 
 class Document:
     """Everything. `metrics` is keyed by graph name; `terms` are the loss terms of each train graph;

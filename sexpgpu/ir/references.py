@@ -44,7 +44,7 @@ def check_references(document: Document) -> None:
     if document.run.train not in loaders:
         refuse(E_IR_004, f"run/train names a loader {document.run.train!r} that is not there")
     for stage in document.loader(document.run.train).stages:
-        if stage.batch % (stage.microbatches or document.run.microbatches):
+        if stage.batch % document.run.microbatches_in(stage):
             refuse(E_IR_004, f"run/microbatches does not divide the batch of {stage.name}")
     if (document.run.steps is None) == (document.run.epochs is None):
         refuse(E_IR_004, "run: exactly one of steps and epochs is given")

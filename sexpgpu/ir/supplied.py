@@ -22,7 +22,7 @@ def check_supplied(document: Document) -> None:
     """E-IR-004 for an input that nothing supplies, or not so."""
     train = document.loader(document.run.train).stages
     for stage in train:
-        extent = stage.batch // (stage.microbatches or document.run.microbatches)
+        extent = stage.batch // document.run.microbatches_in(stage)
         terms = document.terms[f"train/{stage.name}"]
         given = _batch(stage, extent) | {f"total/{term}": TensorType((), "f32") for term in terms}
         for name in (f"train/{stage.name}", f"weights/{stage.name}"):
