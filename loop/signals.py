@@ -13,6 +13,7 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -34,7 +35,7 @@ class Requests:
         self._reserve = min(10.0, 0.05 * time_limit) if time_limit is not None else 0.0
         self._signal: str | None = None
         self._checkpoint = threading.Event()
-        self._received: list[str] = []
+        self._received: deque[str] = deque()
 
     @property
     def stop(self) -> str | None:
@@ -58,8 +59,7 @@ class Requests:
 
     def take_received(self) -> list[str]:
         """The names of the signals received since the last call, for the events."""
-        received, self._received = self._received, []
-        return received
+        return [self._received.popleft() for _ in range(len(self._received))]
 
     def receive(self, number: int) -> bool:
         """Note a signal; true when it is the second that asks to stop."""
