@@ -23,7 +23,8 @@ import numpy as np
 from sexpgpu.ir.document import LOSS_SCALE, Document, Metric, Update
 from sexpgpu.ir.graph import Graph
 from sexpgpu.ir.types import SCALAR_F32, TensorType
-from sexpgpu.loop.guarded import APPLIED, guarded
+from sexpgpu.loop.guarded import APPLIED
+from sexpgpu.loop.handed import update_graphs
 from sexpgpu.loop.keys import domain
 from sexpgpu.loop.report import Layout, extremes_graph, extremes_start
 from sexpgpu.loop.rows import Rows
@@ -65,10 +66,7 @@ class Step:
         self._finite = document.run.finite
         self._part = self.batch // microbatches
         self._rows = Rows(document, self.batch, self._part)
-        self._update_graphs = {
-            update.graph: guarded(document.graphs[update.graph])
-            for update in document.updates.values()
-        }
+        self._update_graphs = update_graphs(document)
         self._active = sorted(group.name for group in document.groups if group.every > 1)
         self._members = {
             group.name: [p for p, u in document.updates.items() if u.group == group.name]
@@ -259,12 +257,13 @@ class Step:
                 values = engine.settled(engine.call(self.document.graphs[group.hyper], given))
                 report |= {f"optim/{group.name}/{name}": v for name, v in values.items()}
                 given |= _under("hyper", values)
-            given |= self._sums(engine, group.name, state, clipped, given)
+            sums, kept = self._sums(engine, group.name, state, clipped, given)
+            given |= sums
             for path in self._members[group.name]:
                 update = self.document.updates[path]
-                inputs = given | self._own(engine, path, state, clipped)
+                inputs = given | kept.pop(path, {}) | self._own(engine, path, state, clipped)
                 inputs[APPLIED] = due
-                out = engine.call_often(self._update_graphs[update.graph], inputs)
+                out = engine.call_often(self._update_graphs[path][-1], inputs)
                 self._update_seen(engine, path, inputs)
                 params[path] = out["p"]
                 if update.states:
@@ -283,7 +282,8 @@ class Step:
         """The inputs of an update that are the parameter's own."""
         inputs = _under("state", state["state"].get(path, {}))
         inputs["p"], inputs["g"] = state["param"][path], clipped[f"grad/{path}"]
-        if "rng/key" in self.document.graphs[self.document.updates[path].graph].inputs:
+        update = self.document.updates[path]
+        if any("rng/key" in self.document.graphs[n].inputs for n in (update.graph, *update.sums)):
             key = np.array(domain(self.document.run.seed, "opti", path), np.uint32)
             inputs["rng/key"] = engine.fold_key(key, state["step"])
             inputs["rng/offset"] = engine.scalar(0, "u32")
@@ -291,19 +291,22 @@ class Step:
 
     def _sums(
         self, engine: Engine, group: str, state: StepState, clipped: Arrays, given: Arrays
-    ) -> Arrays:
+    ) -> tuple[Arrays, dict[str, Arrays]]:
         """`global/K`: what the updates of a group sum over its parameters; a later sum may read
-        the ones before it."""
+        the ones before it. And by path what was computed for them and is wanted again."""
         members = self._members[group]
         sums: Arrays = {}
-        for k in range(len(self.document.updates[members[0]].sums) if members else 0):
+        kept: dict[str, Arrays] = {}
+        for k in range(len(self._update_graphs[members[0]]) - 1 if members else 0):
             total = engine.scalar(0.0, "f32")
             for path in members:
-                graph = self.document.graphs[self.document.updates[path].sums[k]]
-                inputs = given | sums | self._own(engine, path, state, clipped)
-                total = engine.add(total, engine.call_often(graph, inputs)["part"])
+                own = kept.setdefault(path, {})
+                inputs = given | sums | own | self._own(engine, path, state, clipped)
+                out = engine.call_often(self._update_graphs[path][k], inputs)
+                total = engine.add(total, out.pop("part"))
+                own |= out
             sums[f"global/{k}"] = total
-        return sums
+        return sums, kept
 
     def _guard(
         self, engine: Engine, state: StepState, moved: StepState, finite: Array, applied: Array
