@@ -94,8 +94,11 @@ class Recorder:
         if "overflow" in values:
             self.sums.add("train/loss-scale", values["loss-scale"], reduce="last")
             self.sums.add("train/skipped", float(values["overflow"]), reduce="sum")
-        if not values.get("overflow", False) and (finite or self._ignore):
-            self._add_values(values)
+        overflowed = bool(values.get("overflow", False))
+        if overflowed or finite or self._ignore:
+            self._add_measured(values)
+        if not overflowed and (finite or self._ignore):
+            self._add_updated(values)
         return finite
 
     def ends_interval(self, done: int) -> bool:
@@ -119,11 +122,10 @@ class Recorder:
         """The series of the interval that ends now; begins the next."""
         seconds, spent = self.clock.lap()
         reduced = self.sums.results()
-        series: dict[str, Any] = {
-            "train/loss": reduced.pop("train/loss", math.nan),
-            "train/grad-norm": reduced.pop("train/grad-norm", math.nan),
-            **reduced,
-        }
+        names = ("train/loss", "train/grad-norm")
+        # no norm: f16 gradients overflowed in every step; no loss either: no step was finite
+        first = {n: reduced.pop(n) for n in names if n in reduced}
+        series: dict[str, Any] = {**(first or dict.fromkeys(names, math.nan)), **reduced}
         rate = self._read_since / seconds
         for counted in ("train/nonfinite", "train/skipped"):
             if counted in series:
@@ -168,20 +170,30 @@ class Recorder:
         if self._has_curriculum:
             self.between.add(name, value, weight, reduce)
 
-    def _add_values(self, values: Mapping[str, np.ndarray]) -> None:
-        add = self._add
-        add("train/loss", values["loss"])
-        add("train/grad-norm", values["grad-norm"])
+    def _add_measured(self, values: Mapping[str, np.ndarray]) -> None:
+        """What the forward pass of a step tells: it is true of a step that is skipped for its
+        gradients, too."""
+        self._add("train/loss", values["loss"])
         for term in self._terms:
-            add(f"train/{term}", values[f"loss/{term}/sum"], float(values[f"loss/{term}/weight"]))
+            weight = float(values[f"loss/{term}/weight"])
+            self._add(f"train/{term}", values[f"loss/{term}/sum"], weight)
+        for name, value in values.items():
+            if name.startswith("metric/") and name.endswith("/value"):
+                metric = name.removeprefix("metric/").removesuffix("/value")
+                if metric not in self._step.update_reductions:
+                    reduce = self._step.reductions.get(metric, "mean")
+                    self._add(f"train/{metric}", value, _weight(values, metric), reduce)
+
+    def _add_updated(self, values: Mapping[str, np.ndarray]) -> None:
+        """What the gradients and updates of a step tell."""
+        self._add("train/grad-norm", values["grad-norm"])
         for name, value in values.items():
             if name.startswith("optim/"):
-                add(name, value)
-            elif name.startswith("metric/") and name.endswith("/value"):
-                metric = name.removeprefix("metric/").removesuffix("/value")
-                weight = float(values.get(f"metric/{metric}/weight", 1.0))
-                if metric in self._step.update_reductions:
-                    add(metric, value, weight, self._step.update_reductions[metric])
-                else:
-                    reduce = self._step.reductions.get(metric, "mean")
-                    add(f"train/{metric}", value, weight, reduce)
+                self._add(name, value)
+        for metric, reduce in self._step.update_reductions.items():
+            value = values[f"metric/{metric}/value"]
+            self._add(metric, value, _weight(values, metric), reduce)
+
+
+def _weight(values: Mapping[str, np.ndarray], metric: str) -> float:
+    return float(values.get(f"metric/{metric}/weight", 1.0))

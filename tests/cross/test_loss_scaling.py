@@ -57,6 +57,22 @@ def test_an_overflow_is_skipped_and_the_scale_halved(device: str, tmp_path: Path
     assert all(np.isfinite(x).all() for x in run.parameters.values())
 
 
+def test_steps_that_overflow_tell_their_loss_and_no_norm(tmp_path: Path) -> None:
+    """The forward pass of a skipped step is sound: its loss counts. Its gradients have no norm."""
+    knobs = {"height": 2000.0}
+    run = sx.compile_text(FILE, knobs=knobs).run(runs=str(tmp_path), device="interp", steps=12)
+    skipped = run.metrics["train/skipped"].values == 1
+    assert 0 < skipped.sum() < 12
+    plain = sx.compile_text(FILE, knobs={**knobs, "precision": ":f32"})
+    first = plain.run(runs=str(tmp_path / "f32"), device="interp", steps=1)
+    losses = run.metrics["train/loss"].values
+    assert np.isfinite(losses).all()
+    np.testing.assert_allclose(losses[0], first.metrics["train/loss"].values[0], rtol=1e-2)
+    np.testing.assert_array_equal(
+        run.metrics["train/grad-norm"].steps, np.flatnonzero(~skipped) + 1
+    )
+
+
 def test_the_scale_grows_and_resumes_to_the_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
