@@ -128,6 +128,20 @@ def heads_of(x: Any, heads: int) -> Any:
     return x.reshape(*x.shape[:2], heads, -1)
 
 
+def test_digits_conv(tmp_path: Path) -> None:
+    def loss(p: Any, batch: Any, step: Any) -> Any:
+        x = batch["image"].astype(jnp.float32).reshape(-1, 8, 8, 1) / 16
+        x = jax.nn.relu(conv(x, p["conv1/w"]) + p["conv1/b"])
+        x = jax.nn.relu(conv(x, p["conv2/w"]) + p["conv2/b"])
+        x = x.reshape(-1, 4, 2, 4, 2, x.shape[-1]).max((2, 4))
+        return entropy(dense(p, "head", x.reshape(len(x), -1)), batch["label"])
+
+    schedule = optax.cosine_decay_schedule(3e-3, STEPS)
+    optimizer = optax.adamw(schedule, weight_decay=0.05, mask=matrices)
+    edits = (("(nn:dropout-layer 0.3)", "(nn:dropout-layer 0.0)"),)
+    follows("digits-conv", {"channels": 3}, loss, optimizer, tmp_path, edits)
+
+
 def test_digits_batchnorm(tmp_path: Path) -> None:
     def norm(p: Any, name: str, x: Any) -> Any:
         x = x - x.mean((0, 1, 2))
