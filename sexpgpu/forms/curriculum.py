@@ -103,7 +103,9 @@ def _make_state(name: str, shape: Any, dtype: Any, init: Any) -> Any:
     origin = current_origin()
     value = Tensor(lesson.trace.input(f"state/{name}", type), lesson.trace, origin)
     given = None if init is NIL else init
-    lesson.states[name] = StateCell(name, type.shape, type.dtype, given, value, origin)
+    lesson.states[name] = StateCell(
+        name, type.shape, type.dtype, given, value, origin, codes.E_RUN_012
+    )
     return NIL
 
 

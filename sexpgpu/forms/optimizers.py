@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.model import Code
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.callbacks import call_given
 from sexpgpu.forms.models import tensor_like
@@ -180,10 +181,11 @@ class GroupForm:
 
 
 class StateCell(TensorSource):
-    """A state of an optimizer for the parameter at hand: a place."""
+    """A state of an optimizer for the parameter at hand, or of a curriculum: a place. A value that
+    does not fit is refused with `code`."""
 
-    __slots__ = ("dtype", "given", "init", "name", "origin", "shape", "value")
-    lisp_type = "optimizer state"
+    __slots__ = ("code", "dtype", "given", "init", "name", "origin", "shape", "value")
+    lisp_type = "state"
 
     def __init__(
         self,
@@ -193,6 +195,7 @@ class StateCell(TensorSource):
         init: Function | None,
         value: Tensor,
         origin: Origin,
+        code: Code = codes.E_OPT_002,
     ) -> None:
         self.name = name
         self.shape = shape
@@ -201,6 +204,7 @@ class StateCell(TensorSource):
         self.value = value
         self.given = value
         self.origin = origin
+        self.code = code
 
     def reset(self) -> None:
         """Hold again what the state was before the update."""
@@ -218,7 +222,7 @@ class StateCell(TensorSource):
         if new is None or not new.type.same_value(self.value.type):
             shown = new.type if new is not None else print_value(value)
             raise here(
-                codes.E_OPT_002,
+                self.code,
                 f"the state {self.name} holds {self.value.type}; its new value is {shown}",
             )
         self.value = new

@@ -291,7 +291,7 @@ def test_explain_and_the_command_line_show_the_stages(whole: sx.Run, tmp_path: P
         ("(mod rounds 3)", "(ctx :eval/vaild/loss)", "E-RUN-021"),
         ("(mod rounds 3)", "(if (< (ctx :train/loss) 1) 0 1)", "E-FLOW-001"),
         ("(mod rounds 3)", "(stage :mani)", "E-RUN-010"),
-        ("(mod rounds 3)", '(progn (setf total (sum (param *m* "w"))) 0)', "E-OPT-002"),
+        ("(mod rounds 3)", '(progn (setf total (sum (param *m* "w"))) 0)', "E-RUN-012"),
         ("(metric :total (sum total))", '(metric :total (sum (param *m* "w")))', "E-RUN-009"),
         ("(metric :total", "(metric :stage", "E-METRIC-001"),
         ("(metric :total", "(loss-term :total", "E-METRIC-002"),

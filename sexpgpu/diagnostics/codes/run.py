@@ -167,6 +167,21 @@ E_RUN_011 = code(
     bad=STAGED.replace(":steps 200", ":epochs 3"),
     good=STAGED,
 )
+E_RUN_012 = code(
+    "E-RUN-012",
+    title="a value that does not fit a state of the curriculum",
+    explain="A state keeps the shape and dtype that its defstate gives it; without :dtype it is "
+    "f32.",
+    fix="reduce or cast the value, or declare the state so: (defstate name shape :dtype :i32)",
+    bad=STAGED.replace(
+        "(defun curriculum ()",
+        "(defun curriculum ()\n  (defstate best ())\n  (setf best (ones (list 2)))",
+    ),
+    good=STAGED.replace(
+        "(defun curriculum ()",
+        "(defun curriculum ()\n  (defstate best (2))\n  (setf best (ones (list 2)))",
+    ),
+)
 W_RUN_004 = code(
     "W-RUN-004",
     title="stages without a curriculum, or a curriculum without stages",
@@ -322,9 +337,10 @@ E_OPT_001 = code(
 )
 E_OPT_002 = code(
     "E-OPT-002",
-    title="an optimizer's update gives something else than the new parameter",
-    explain="optimizer-update returns the new parameter: a tensor of the parameter's shape.",
-    fix="return the new parameter",
+    title="a value that does not fit in an update",
+    explain="optimizer-update returns the new parameter, a tensor of the parameter's shape; a "
+    "state takes values of the shape and dtype that it was declared with, global-sum a scalar.",
+    fix="give a value of the shape and dtype that the message names",
     bad="(defoptimizer broken (&key (lr 0.1)) (optimizer-update (p g) (sum g)))\n"
     + GOOD.replace("(optim:sgd :lr 0.1)", "(broken)").replace(
         "(nn:linear 1 1)", "(nn:linear 1 1 :bias nil)"
