@@ -217,12 +217,16 @@ def test_binary_cross_entropy(standard: Any, near: Any) -> None:
         ("(lambda (x y) (nn:mse x (at y :all 0)))", r"mse: the prediction is \(7 3\)"),
         ("(lambda (x y) (nn:cross-entropy x (cast (at y :all :new 0) :i32)))", r"integer labels"),
         ("(lambda (x y) (nn:cross-entropy x y :ignore-index 1))", r"not for probabilities"),
+        ("(lambda (x y) (nn:cross-entropy (at x :all (slice 0 1)) (at y :all (slice 0 1))))",
+         r"with one class the loss is 0"),
+        ("(lambda (x y) (nn:cross-entropy (at x :all (slice 0 1)) (cast (at y :all 0) :i32)))",
+         r"with one class the loss is 0"),
         ("(lambda (x y) (nn:accuracy x y))", r"accuracy: logits \(7 3\)"),
         ("(lambda (x y) (nn:huber x y :delta 0))", r"delta must be above 0, not 0"),
         ("(lambda (x y) (nn:smooth-l1 x y :beta -1.0))", r"beta must be above 0"),
         ("(lambda (x y) (nn:info-nce x y :temperature 0.0))", r"temperature must be above 0"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_are_explained(standard: Any, text: str, message: str) -> None:
     with pytest.raises(sx.CompileError, match=message):
         standard(text)(Y, TARGET)

@@ -107,6 +107,23 @@ def test_masks_and_weights(standard: Any, near: Any, name: str) -> None:
     near(total, (mask * weight).sum())
 
 
+@pytest.mark.parametrize(
+    "form",
+    ["nn:info-nce a b", "nn:info-nce a b :symmetric t", "nn:dice (sigmoid a) (sigmoid b)"],
+)
+def test_a_masked_example_is_as_if_it_were_not_there(standard: Any, near: Any, form: str) -> None:
+    mask = np.array([1, 0, 1, 1, 0, 1, 1], bool)
+    masked = standard(f"(lambda (a b m) ({form} :mask m))")
+    plain = standard(f"(lambda (a b) ({form}))")
+    for found, wanted in zip(masked(Y, TARGET, mask), plain(Y[mask], TARGET[mask]), strict=True):
+        near(found, wanted)
+    for found, wanted in zip(
+        masked.grad(Y, TARGET, mask), plain.grad(Y[mask], TARGET[mask]), strict=False
+    ):
+        near(found[mask], wanted)
+        assert not found[~mask].any()
+
+
 # -- cross-entropy in chunks ----------------------------------------------------------------------
 
 X = RANDOM.standard_normal((2, 6, 4)).astype(np.float32)
