@@ -18,6 +18,7 @@ STATES = (
 )  # fmt: skip
 
 _PERIOD = 2.0  # seconds; readers are promised 5
+_PATIENCE = 0.5  # seconds that last words wait for a write
 
 
 class Status:
@@ -60,7 +61,7 @@ class Status:
         """`update` from a signal's handler that ends the process. Another thread that is writing
         is waited for, or it would have the last word; a write of the thread that the signal
         interrupted never goes on, so the wait is short, and its file is left alone."""
-        held = self._lock.acquire(timeout=0.5)
+        held = self._lock.acquire(timeout=_PATIENCE)
         self._fields.update(fields)
         self._write("last")
         if held:
@@ -97,7 +98,7 @@ def read_status(directory: str) -> dict[str, Any] | None:
     try:
         with open(os.path.join(directory, FILE), encoding="utf-8") as file:
             found = json.load(file)
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # none, or a damaged one
+    except (OSError, ValueError):  # none, or a damaged one
         return None
     whole = isinstance(found, dict) and found.get("state") in STATES
     return found if whole and isinstance(found.get("step"), int) else None

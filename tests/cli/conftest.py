@@ -72,7 +72,7 @@ def process() -> Callable[..., subprocess.CompletedProcess[str]]:
             text=True,
             encoding="utf-8",
             check=False,
-            timeout=60,
+            timeout=120,
             **options,
         )
 

@@ -32,7 +32,7 @@ READERS = {
 def call(words: list[str], folder: Path, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "sexpgpu", *words], cwd=folder, input=data, capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False, timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False, timeout=120,
     )  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def test_a_pipe_is_read_as_a_file(tmp_path: Path) -> None:
             done.append(
                 subprocess.run(
                     [sys.executable, "-m", "sexpgpu", "check", f"/dev/fd/{read}"],
-                    cwd=ROOT, pass_fds=[read], capture_output=True, check=False, timeout=60,
+                    cwd=ROOT, pass_fds=[read], capture_output=True, check=False, timeout=120,
                 )
             )  # fmt: skip
 

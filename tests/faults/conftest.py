@@ -16,6 +16,9 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "loop"), str(Path(__file__).parent)]
 
 
+WAIT = 120.0  # seconds, as long as anything may take on a machine that does much else
+
+
 class Child:
     """A run in a process of its own."""
 
@@ -38,7 +41,7 @@ class Child:
 
     def until(self, condition: Callable[[list[dict[str, Any]]], bool]) -> None:
         """Wait until the events fulfil a condition."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + WAIT
         while not condition(self.events()):
             assert self.process.poll() is None, self.process.stdout.read()  # type: ignore[union-attr]
             assert time.monotonic() < deadline, self.events()
@@ -47,10 +50,17 @@ class Child:
     def until_step(self, step: int) -> None:
         self.until(lambda events: any(e["step"] >= step for e in events))
 
+    def until_status(self, **fields: Any) -> None:
+        """Wait until the status has these fields: it is written every two seconds at least."""
+        self.until(lambda _: fields.items() <= self.status_so_far().items())
+
+    def status_so_far(self) -> dict[str, Any]:
+        return self.status() if (self.directory / "status.json").exists() else {}
+
     def status(self) -> dict[str, Any]:
         return json.loads((self.directory / "status.json").read_text())
 
-    def wait(self, seconds: float = 60) -> int:
+    def wait(self, seconds: float = WAIT) -> int:
         return self.process.wait(seconds)
 
     @property

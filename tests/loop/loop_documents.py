@@ -19,6 +19,7 @@ from sexpgpu.ops import new_builder
 from sexpgpu.source import Source
 
 IN, OUT = 4, 3
+HANG = 600  # seconds that a child hangs: longer than anything waits for it
 
 
 def t(dtype: str, *shape: int, batch: int | None = None) -> TensorType:
@@ -336,7 +337,7 @@ def _child(arguments: list[str]) -> None:
     """`python loop_documents.py RUNS DOCUMENT OPTIONS [slow …]`: a run to be killed.
 
     DOCUMENT and OPTIONS are JSON for `make` and `run`; `slow compile`, `slow data`, `slow open`
-    and `slow passes` hang there for a minute, as a large model or a far file server does.
+    and `slow passes` hang there, as a large model or a far file server does.
     """
     import json
     import os
@@ -349,14 +350,14 @@ def _child(arguments: list[str]) -> None:
         from sexpgpu.lowering.interp.backend import InterpBackend
 
         def hang(*_: Any, **__: Any) -> Any:
-            ctypes.CDLL(None).sleep(60)  # never comes back to the interpreter, as XLA does not
+            ctypes.CDLL(None).sleep(HANG)  # never comes back to the interpreter, as XLA does not
 
         InterpBackend.compile = hang  # type: ignore[method-assign]
     if "open" in slow or "passes" in slow:
         from sexpgpu.loop.data.loader import EvaluationBatches, TrainingBatches
 
         batches = TrainingBatches if "open" in slow else EvaluationBatches
-        batches.__init__ = lambda *_, **__: time.sleep(60)  # type: ignore[method-assign]
+        batches.__init__ = lambda *_, **__: time.sleep(HANG)  # type: ignore[method-assign]
     if "data" in slow:
         from sexpgpu.loop.data import records
         from sexpgpu.loop.data.loader import TrainingBatches
@@ -367,7 +368,7 @@ def _child(arguments: list[str]) -> None:
 
         def late(self: TrainingBatches, position: int) -> dict[str, np.ndarray]:
             if position == 20:
-                time.sleep(60)
+                time.sleep(HANG)
             return read(self, position)
 
         TrainingBatches.read = late  # type: ignore[method-assign]

