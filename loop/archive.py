@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -79,11 +80,11 @@ def listed(run: str) -> list[dict[str, Any]]:
 
 
 def best_step(run: str) -> int | None:
-    """The step of the best checkpoint, as the newest sealed one tells."""
+    """The step of the best checkpoint, as the newest sealed one that can be read tells."""
     for found in reversed(checkpoint.list_checkpoints(run)):
-        if found.sealed and not found.bad:
-            best = checkpoint.read_meta(found.path).get("best")
-            return None if best is None else best["step"]
+        meta = checkpoint.read_meta(found.path) if found.sealed and not found.bad else {}
+        if "best" in meta:
+            return None if meta["best"] is None else meta["best"]["step"]
     return None
 
 
@@ -154,13 +155,21 @@ def prune(run: str, keep: int, keep_every: int | None, dry_run: bool) -> list[st
     """Remove checkpoints but the `keep` newest whole ones, each `keep_every`-th step, the best and
     those marked bad; torn and set-aside ones go too. Gives the paths removed.
 
-    Raises E-CKPT-007 while a process writes the run."""
+    Raises E-CKPT-007 while a process writes the run, E-CKPT-002 where none is whole."""
     lock = RunLock(run)
     try:
-        whole = [f for f in checkpoint.list_checkpoints(run) if f.sealed and not f.bad]
-        kept = {f.path for f in whole[-max(1, keep) :]}
-        kept |= {f.path for f in whole if f.step == best_step(run)}
-        kept |= {f.path for f in whole if keep_every and f.step % keep_every == 0}
+        sealed = [f for f in checkpoint.list_checkpoints(run) if f.sealed and not f.bad]
+        # a seal does not say that nothing was damaged since: the newest that are whole are kept
+        whole = (f.path for f in reversed(sealed) if damage(f.path) is None)
+        kept = set(islice(whole, max(1, keep)))
+        if sealed and not kept:
+            raise failure(
+                codes.E_CKPT_002,
+                f"every checkpoint of {run} is damaged",
+                fix="put back a copy of one",
+            )
+        kept |= {f.path for f in sealed if f.step == best_step(run)}
+        kept |= {f.path for f in sealed if keep_every and f.step % keep_every == 0}
         folder = os.path.join(run, checkpoint.FOLDER)
         dropped = [
             path

@@ -45,10 +45,11 @@ class Best:
         return {"found": self.found, "since": self.since}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """What `save` gave, unless it was of another series."""
+        """What `save` gave, unless it was of another series. JSON has no infinity: a text then."""
         found = saved["found"]
         if found is None or found["series"] == self.series:
-            self.found, self.since = found, saved["since"]
+            self.found = found and {**found, "value": float(found["value"])}
+            self.since = saved["since"]
 
     def _is_better(self, value: float) -> bool:
         assert self.found is not None

@@ -80,7 +80,7 @@ def _array(path: str, name: str, row: Any, data: np.ndarray) -> np.ndarray:
         numbers = [*shape, start, stop]
     except (TypeError, KeyError, ValueError):
         raise _malformed(path, f"the entry of {name} is malformed") from None
-    if dtype not in _DTYPES:
+    if not isinstance(dtype, str) or dtype not in _DTYPES:
         raise _malformed(path, f"{name} has the dtype {dtype}, which is not known here")
     if any(type(n) is not int or n < 0 for n in numbers) or not start <= stop <= len(data):
         raise _malformed(path, f"the bytes of {name} do not lie within the file")

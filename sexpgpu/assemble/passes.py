@@ -140,11 +140,13 @@ class Passes:
         followed += [("stop", ":stop", stop.best)] if stop is not None else []
         if self.assembly.failed:
             return
-        known = {f":eval/{e.name}/{m.name}": e for e in evaluations for m in metrics[e.graph]}
+        known = {
+            f":eval/{e.name}/{m.name}": (e, m) for e in evaluations for m in metrics[e.graph]
+        }
         for key, shown, (_, series) in followed:
             where = run.places.get(key) or run.span
-            evaluation = known.get(f":{series}")
-            if evaluation is None:
+            found = known.get(f":{series}")
+            if found is None:
                 self.assembly.tell(
                     codes.E_RUN_006,
                     f"defrun {run.run.name}: {shown} follows :{series}, which no evaluation "
@@ -154,6 +156,17 @@ class Passes:
                     or (f"the passes report {' '.join(known)}" if known else "declare a pass: "
                         "defeval"),
                 )  # fmt: skip
+                continue
+            evaluation, metric = found
+            shape = self._shape(evaluation, metric)
+            if shape:
+                self.assembly.tell(
+                    codes.E_RUN_006,
+                    f"defrun {run.run.name}: {shown} follows :{series}, whose values have the shape "
+                    f"{_shown(shape)}",
+                    where,
+                    "follow a series of single numbers: report what you look for as a metric",
+                )
             elif key == "stop" and evaluation.every is None:
                 self.assembly.tell(
                     codes.E_RUN_006,
@@ -162,6 +175,13 @@ class Passes:
                     where,
                     f"give it a cadence: (defeval {evaluation.name} … :every 100)",
                 )
+
+    def _shape(self, evaluation: ir.Evaluation, metric: ir.Metric) -> tuple[int, ...]:
+        """The shape of what a metric of a pass reports."""
+        graphs = self.store.graphs
+        if metric.finish is not None:
+            return graphs[metric.finish].outputs["value"].type.shape
+        return graphs[evaluation.graph].outputs[f"metric/{metric.name}/value"].type.shape
 
 
 def _shown(shape: tuple[int, ...]) -> str:

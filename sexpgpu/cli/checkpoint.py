@@ -192,8 +192,8 @@ def export(
 @click.option("--dry-run", is_flag=True, help="Say what would be removed.")
 @json_flag
 def prune(run: str, keep: int, keep_every: int | None, dry_run: bool, as_json: bool) -> int:
-    """Remove checkpoints of RUN but the newest, the best and those marked bad. A run that a
-    process is writing is refused."""
+    """Remove checkpoints of RUN but the newest whole ones, the best and those marked bad. A run
+    that a process is writing is refused."""
     from sexpgpu.loop import archive
 
     removed = archive.prune(archive.run_of(run), keep, keep_every, dry_run)

@@ -50,11 +50,7 @@ def test_list_and_show(trained: Path, sx: Callable[..., Any]) -> None:
 
 def test_verify_finds_a_flipped_bit(trained: Path, sx: Callable[..., Any]) -> None:
     assert sx("checkpoint", "verify", "runs/a").code == 0
-    files = [p for p in (trained / "checkpoints/10").rglob("*") if p.is_file()]
-    victim = max((p for p in files if p.name != "MANIFEST.json"), key=lambda p: p.stat().st_size)
-    data = bytearray(victim.read_bytes())
-    data[len(data) // 2] ^= 1
-    victim.write_bytes(data)
+    flip(trained / "checkpoints/10")
     found = sx("checkpoint", "verify", "runs/a", "--json")
     assert found.code == 3
     wrong = [row for row in found.json["checkpoints"] if row["problem"]]
@@ -151,6 +147,27 @@ def test_prune(trained: Path, sx: Callable[..., Any]) -> None:
     assert sx("checkpoint", "prune", "runs/a", "--keep-every", "10").code == 0
     assert {p.name for p in (trained / "checkpoints").iterdir()} == {"10", "20"}
     assert sx("checkpoint", "verify", "runs/a").code == 0
+
+
+def flip(checkpoint: Path) -> None:
+    """One bit of the largest file of tensors of a checkpoint."""
+    files = [p for p in (checkpoint / "state").rglob("*") if p.is_file()]
+    victim = max(files, key=lambda p: p.stat().st_size)
+    data = bytearray(victim.read_bytes())
+    data[len(data) // 2] ^= 1
+    victim.write_bytes(data)
+
+
+def test_prune_keeps_what_is_whole(trained: Path, sx: Callable[..., Any]) -> None:
+    """A damaged checkpoint is not the newest one; where all are damaged none goes."""
+    flip(trained / "checkpoints/15")
+    (trained / "checkpoints/20/meta.json").write_text("{")
+    assert sx("checkpoint", "prune", "runs/a").code == 0
+    assert {p.name for p in (trained / "checkpoints").iterdir()} == {"10", "15"}  # 15: the best
+    flip(trained / "checkpoints/10")
+    refused = sx("checkpoint", "prune", "runs/a")
+    assert (refused.code, "E-CKPT-002" in refused.err) == (3, True)
+    assert {p.name for p in (trained / "checkpoints").iterdir()} == {"10", "15"}
 
 
 def test_a_run_that_is_written_is_not_pruned(trained: Path, sx: Callable[..., Any]) -> None:

@@ -8,6 +8,7 @@ from loop_documents import make, run
 
 import sexpgpu as sx
 from sexpgpu.ir.document import Stop
+from sexpgpu.loop.evaluate import Pass
 from sexpgpu.loop.events import read_events
 from sexpgpu.loop.run import RunResult
 from sexpgpu.loop.status import read_status
@@ -85,12 +86,35 @@ def test_last_passes_run_at_an_early_end(tmp_path: Path) -> None:
     assert found.events[-1]["reason"] == "stopped early"
 
 
+@pytest.mark.parametrize("direction, worst", [("min", float("inf")), ("max", -float("inf"))])
+def test_a_best_that_is_infinite_comes_back_from_a_checkpoint(
+    tmp_path: Path, direction: str, worst: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first value overflows, as a perplexity may; the next is better, after a resume too."""
+    original = Pass.run
+
+    def overflowing(self: Pass, *given: Any) -> dict[str, Any] | None:
+        found = original(self, *given)
+        step = int(given[0]["updates"])
+        return found and {**found, "eval/valid/loss": worst if step == 2 else 7.0}
+
+    monkeypatch.setattr(Pass, "run", overflowing)
+    document = make(steps=4, eval_every=2, every=2, best=(direction, "eval/valid/loss"))
+    wanted = {"series": "eval/valid/loss", "value": 7.0, "step": 4}
+    assert run(document, tmp_path).summary["best"] == wanted
+    again = run(document, tmp_path, resume="2")
+    assert again.exit_status == 0, again.diagnostics
+    assert again.summary["best"] == wanted
+
+
 BAD = {
     ":stop (:min :eval/none/loss :patience 2)": "which no evaluation reports",
     ":stop (:min :eval/v/loss)": ":stop takes",
     ":stop (:least :eval/v/loss :patience 2)": ":stop takes",
     ":stop (:min :eval/v/loss :patience 0)": ":stop takes",
     ":stop (:min :eval/v/loss :patience 2)": "runs only once",
+    ":stop (:min :eval/v/each :patience 2)": "whose values have the shape (3)",
+    ":checkpoint (:best (:max :eval/v/each))": "whose values have the shape (3)",
     ":init-from 7": ":init-from takes",
     ":init-from (safetensors 7)": "a path was expected",
     ':init-from (safetensors "x" :map (list "a"))': "an entry of :map",
@@ -109,6 +133,9 @@ def test_mistakes_are_coded(key: str) -> None:
     (defun prepare (batch) (values (field batch :x) (field batch :y)))
     (defmodel line () (submodel fit (nn:linear 1 1)) (forward (x) (fit x)))
     (defun objective (model x y) (nn:mse (funcall model x) y))
+    (defun evaluate (model x y)
+      (metric :each (full (list 3) 1.0))
+      (nn:mse (funcall model x) y))
     (defeval v :loader train)
     (defrun line :model (line) :optimizer (optim:sgd :lr 0.1) :steps 50 {key})
     """
