@@ -22,6 +22,7 @@ from sexpgpu.loop.checkpoint import list_checkpoints
 from sexpgpu.loop.failure import failure, system_failure
 from sexpgpu.loop.seal import write_durably
 from sexpgpu.loop.targets import fan as targets
+from sexpgpu.loop.targets.target import PLACES
 from sexpgpu.source import Source
 
 IR_FILE = "experiment.ir.json"
@@ -118,10 +119,11 @@ def release_reserve(directory: str) -> None:
 
 def clear(directory: str) -> None:
     """`--fresh`: remove what a run has written, and nothing else that may lie there."""
-    for name in (CHECKPOINTS, SOURCES):
+    for name in (CHECKPOINTS, SOURCES, *PLACES.values()):
         shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
     names = (
         events.FILE, events.CUT_FILE, status.FILE, targets.FILE, IR_FILE, MANIFEST_FILE, _RESERVE,
+        PLACES["csv"],
     )  # fmt: skip
     for name in names:
         with contextlib.suppress(FileNotFoundError):
@@ -151,12 +153,14 @@ def write_experiment(
 def newest_of_same_name(runs: str, name: str, variants: Sequence[str], but: str) -> str | None:
     """The run directory of this name and variants that was written last (`but` left out)."""
     best: tuple[float, str] | None = None
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):  # nothing there, or nothing that may be looked into
         for entry in os.scandir(runs):
             found = status.read_status(entry.path) if entry.is_dir() else None
             if found is None or entry.name == but or found.get("run") != name:
                 continue
-            if list(found.get("selection", {}).get("variants", [])) != list(variants):
+            selection = found.get("selection")
+            chosen = selection.get("variants") if isinstance(selection, dict) else None
+            if (chosen or []) != list(variants):
                 continue
             at = os.path.getmtime(os.path.join(entry.path, status.FILE))
             if best is None or at > best[0]:

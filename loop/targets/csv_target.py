@@ -11,13 +11,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from sexpgpu.loop.targets.target import scalars
+from sexpgpu.loop.targets.target import PLACES, scalars
 
 COLUMNS = ("seq", "time", "step", "series", "value")
 
 
 def open_target(rest: str, directory: str, resumed_after: int) -> CsvTarget:
-    return CsvTarget(rest or os.path.join(directory, "metrics.csv"), resumed_after)
+    return CsvTarget(rest or os.path.join(directory, PLACES["csv"]), resumed_after)
 
 
 class CsvTarget:

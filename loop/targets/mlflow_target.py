@@ -1,5 +1,6 @@
 """`--log mlflow[:URI]`: an MLflow run of the run directory's name; URI (or MLFLOW_TRACKING_URI) is
-a server or a folder, `mlruns` in the run directory unless given. The experiment is the run's name.
+a server or a folder, `mlruns` in the run directory unless given. The experiment is named as
+the file.
 """
 
 from __future__ import annotations
@@ -10,19 +11,21 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any
 
-from sexpgpu.loop.targets.target import scalars
+from sexpgpu.loop.targets.target import PLACES, begun, scalars
 
-TAG = "sexpgpu.directory"
+TAGS = ("sexpgpu.directory", "sexpgpu.begun")  # what tells an MLflow run from all others
 _AT_ONCE = 500  # metrics in a request; a server takes no more than 1,000
 
 
 def open_target(rest: str, directory: str, resumed_after: int) -> MlflowTarget:
     uri = rest or os.environ.get("MLFLOW_TRACKING_URI")
-    return MlflowTarget(uri or os.path.join(os.path.abspath(directory), "mlruns"), directory)
+    return MlflowTarget(
+        uri or os.path.join(os.path.abspath(directory), PLACES["mlflow"]), directory
+    )
 
 
 class MlflowTarget:
-    """One MLflow run, found again by a tag when the run is resumed."""
+    """One MLflow run, found again by its tags when the run is resumed."""
 
     def __init__(self, uri: str, directory: str) -> None:
         if "://" not in uri:
@@ -38,7 +41,8 @@ class MlflowTarget:
 
     def take(self, record: Mapping[str, Any]) -> None:
         if record["kind"] in ("open", "resume") and self._run is None:
-            self._run = self._found(record["manifest"].get("entry") or "sexpgpu")
+            name = record["manifest"].get("entry") or "sexpgpu"
+            self._run = self._found(name, begun(self._directory, record))
         if record["kind"] == "open":
             for name, knob in record["manifest"].get("selection", {}).get("knobs", {}).items():
                 self._client.log_param(self._run, name, knob["value"])
@@ -58,13 +62,15 @@ class MlflowTarget:
         if self._run is not None:
             self._client.set_terminated(self._run)
 
-    def _found(self, name: str) -> str:
+    def _found(self, name: str, began: str) -> str:
+        tags = dict(zip(TAGS, (self._directory, began), strict=True))
         experiment = self._client.get_experiment_by_name(name)
         number = experiment.experiment_id if experiment else self._client.create_experiment(name)
-        runs = self._client.search_runs([number], f"tags.`{TAG}` = '{self._directory}'")
+        wanted = " and ".join(f"tags.`{tag}` = '{value}'" for tag, value in tags.items())
+        runs = self._client.search_runs([number], wanted)
         if runs:
             return str(runs[0].info.run_id)
         made = self._client.create_run(
-            number, tags={TAG: self._directory}, run_name=os.path.basename(self._directory)
+            number, tags=tags, run_name=os.path.basename(self._directory)
         )
         return str(made.info.run_id)

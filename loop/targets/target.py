@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, Protocol
@@ -9,10 +10,14 @@ from typing import Any, Protocol
 from sexpgpu.diagnostics.codes.run import E_RUN_033
 from sexpgpu.diagnostics.codes.system import E_DEV_005
 from sexpgpu.diagnostics.suggest import did_you_mean
+from sexpgpu.loop import events
 from sexpgpu.loop.failure import failure
 
 KINDS = {"csv": None, "tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow"}
 """Kind -> the package that it needs, which is also the name of the extra."""
+
+PLACES = {"csv": "metrics.csv", "tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlruns"}
+"""Kind -> what it writes in the run directory, unless it is told to write elsewhere."""
 
 
 class Target(Protocol):
@@ -68,3 +73,12 @@ def scalars(record: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         for name, value in record.get(part, {}).items():
             if isinstance(value, int | float | str):
                 yield name, float(value)
+
+
+def begun(directory: str, record: Mapping[str, Any]) -> str:
+    """When the run of a record began: what tells it from one that stood in its directory before.
+    `record`: the first that a target takes, an `open` event or one of a resumed run."""
+    if record["kind"] == "open":
+        return str(record["time"])
+    first = next(events.read_events(os.path.join(directory, events.FILE)))
+    return str(first["time"])

@@ -8,11 +8,11 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any
 
-from sexpgpu.loop.targets.target import scalars
+from sexpgpu.loop.targets.target import PLACES, scalars
 
 
 def open_target(rest: str, directory: str, resumed_after: int) -> TensorboardTarget:
-    return TensorboardTarget(rest or os.path.join(directory, "tensorboard"))
+    return TensorboardTarget(rest or os.path.join(directory, PLACES["tensorboard"]))
 
 
 class TensorboardTarget:

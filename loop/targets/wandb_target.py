@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from sexpgpu.loop.targets.target import scalars
+from sexpgpu.loop.targets.target import begun, scalars
 
 
 def open_target(rest: str, directory: str, resumed_after: int) -> WandbTarget:
@@ -18,24 +18,18 @@ def open_target(rest: str, directory: str, resumed_after: int) -> WandbTarget:
 
 
 class WandbTarget:
-    """One W&B run, gone on with when the run is resumed: its id is made of the directory."""
+    """One W&B run, gone on with when the run is resumed: its id is made of the directory and of
+    when the run began there."""
 
     def __init__(self, project: str, directory: str) -> None:
-        wandb: Any = import_module("wandb")
-        whole = os.path.abspath(directory)
-        self._run: Any = wandb.init(
-            project=project,
-            name=os.path.basename(whole),
-            id=hashlib.sha256(whole.encode()).hexdigest()[:16],
-            dir=directory,
-            resume="allow",
-            settings=wandb.Settings(console="off", silent=True),
-        )
-        # W&B refuses steps that go back, as those after a resume do: the step is a series here
-        self._run.define_metric("step")
-        self._run.define_metric("*", step_metric="step")
+        self._wandb: Any = import_module("wandb")
+        self._project = project
+        self._directory = directory
+        self._run: Any = None
 
     def take(self, record: Mapping[str, Any]) -> None:
+        if self._run is None:
+            self._run = self._opened(begun(self._directory, record))
         if record["kind"] == "open":
             self._run.config.update(
                 {"run": record["configuration"], "manifest": record["manifest"]},
@@ -49,4 +43,20 @@ class WandbTarget:
         """W&B's own process has what was logged."""
 
     def close(self) -> None:
-        self._run.finish()
+        if self._run is not None:
+            self._run.finish()
+
+    def _opened(self, began: str) -> Any:
+        whole = os.path.abspath(self._directory)
+        run = self._wandb.init(
+            project=self._project,
+            name=os.path.basename(whole),
+            id=hashlib.sha256(f"{whole} {began}".encode()).hexdigest()[:16],
+            dir=self._directory,
+            resume="allow",
+            settings=self._wandb.Settings(console="off", silent=True),
+        )
+        # W&B refuses steps that go back, as those after a resume do: the step is a series here
+        run.define_metric("step")
+        run.define_metric("*", step_metric="step")
+        return run

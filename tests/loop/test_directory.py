@@ -69,6 +69,9 @@ def test_sources_are_kept_to_the_byte(tmp_path: Path) -> None:
 def test_clear_removes_only_what_a_run_wrote(tmp_path: Path) -> None:
     directory.make(str(tmp_path))
     (tmp_path / "events.jsonl").write_text("{}\n")
+    (tmp_path / "metrics.csv").write_text("seq\n")  # of --log, as is:
+    (tmp_path / "tensorboard").mkdir()
+    (tmp_path / "tensorboard" / "events.out").write_text("")
     (tmp_path / "notes.txt").write_text("mine")
     directory.clear(str(tmp_path))
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
