@@ -78,17 +78,26 @@ class Follower:
     def __init__(self, path: str) -> None:
         self._path = path
         self._offset = 0
+        self._last = b""  # the line that ends at the offset
+        self._time = ""  # of the newest record given
 
     def read(self) -> list[dict[str, Any]]:
-        """The whole new lines. After a resume has cut the file, what is written from there on."""
+        """The whole new lines. After a resume has cut the file, those written since, from the
+        place of the cut on."""
         with open(self._path, "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            self._offset = min(self._offset, size)
-            file.seek(self._offset)
+            file.seek(self._offset - len(self._last))
+            cut = file.read(len(self._last)) != self._last
+            if cut:
+                self._offset = file.seek(0)
             data = file.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        self._offset += len(whole)
-        return [found for line in whole.splitlines() if (found := _record(line)) is not None]
+        lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+        self._offset += sum(map(len, lines))
+        self._last = lines[-1] if lines else b"" if cut else self._last
+        records = [found for line in lines if (found := _record(line)) is not None]
+        if cut:  # annotations that were kept have the time at which they were made
+            records = [record for record in records if str(record.get("time")) > self._time]
+        self._time = max([self._time, *(str(record.get("time")) for record in records)])
+        return records
 
 
 def annotate(directory: str, text: str, step: int | None = None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sexpgpu.diagnostics.model import SxError
-from sexpgpu.loop.events import EventLog, annotate, read_events
+from sexpgpu.loop.events import EventLog, Follower, annotate, read_events
 
 
 def lines(path: Path) -> list[dict]:
@@ -107,6 +107,31 @@ def test_two_writers_share_the_numbering(tmp_path: Path) -> None:
     log.append("close", 40)
     log.close()
     assert [r["seq"] for r in lines(tmp_path)] == list(range(102))
+
+
+def test_a_follower_goes_on_after_a_cut(tmp_path: Path) -> None:
+    """What a resume writes is given, however much it is by then; what was kept is not repeated."""
+    log = EventLog(str(tmp_path))
+    follower = Follower(str(tmp_path / "events.jsonl"))
+    log.append("train", 1)
+    mark = log.mark()
+    for step in (2, 3):
+        log.append("train", step)
+    log.append("annotation", 3, text="looked at")
+    assert [e["step"] for e in follower.read()] == [1, 2, 3, 3]
+    assert follower.read() == []
+    log.keep_annotations(log.cut(mark))
+    log.append("resume", 1)
+    assert [e["kind"] for e in follower.read()] == ["resume"]
+    log.cut(mark)
+    for step in range(2, 9):  # longer than it was
+        log.append("train", step)
+    assert [e["step"] for e in follower.read()] == list(range(2, 9))
+    log.cut({"seq": 0, "offset": 0})
+    assert follower.read() == []
+    log.append("open", 0)
+    assert [e["kind"] for e in follower.read()] == ["open"]
+    log.close()
 
 
 def test_annotating_what_is_no_run(tmp_path: Path) -> None:
