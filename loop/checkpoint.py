@@ -174,7 +174,6 @@ class Checkpointer:
         self._thread: threading.Thread | None = None
         self._done: list[Saved] = []
         self._error: BaseException | None = None
-        self.seconds = 0.0  # what the last save took in all
 
     def save(
         self,
@@ -231,9 +230,9 @@ class Checkpointer:
             shutil.rmtree(partial, ignore_errors=True)  # gives back the space for the last words
             self._error = _save_failed(step, error)
             return
-        self.seconds = time.monotonic() - began
+        seconds = time.monotonic() - began
         best = _best_step(meta)
-        self._done.append(Saved(step, final, size, self.seconds, bad, best == step and not bad))
+        self._done.append(Saved(step, final, size, seconds, bad, best == step and not bad))
         with contextlib.suppress(OSError):  # what cannot be dropped now is dropped next time
             self._drop(step, best)
 

@@ -84,7 +84,8 @@ class EvaluationGraph:
 
 
 class Pass:
-    """An evaluation pass: its data, its one or two compiled graphs."""
+    """An evaluation pass: its data, its one or two compiled graphs. `abandoned`: it was asked to
+    stop, and a read or a compilation goes on in a thread of its own."""
 
     def __init__(self, document: Document, evaluation: Evaluation, backend: Backend) -> None:
         self.evaluation = evaluation
@@ -107,6 +108,7 @@ class Pass:
         self._compiled: dict[int, Compiled] = {}
         self._finishers = finishers(document, evaluation.graph, f"eval/{self.name}/")
         self.compile_seconds = 0.0
+        self.abandoned = False
 
     def due(self, step: int, steps: int) -> bool:
         """Whether the pass runs after that many steps."""
@@ -145,7 +147,8 @@ class Pass:
             return self._backend.put(self.feed(index, context))
 
         at_hand = self.batches.records.at_hand
-        with items(make, 0, len(self.batches), at_hand=at_hand) as feeds:
+        feeds = items(make, 0, len(self.batches), at_hand=at_hand)
+        try:
             for index in range(len(self.batches)):
                 feed = feeds.take(requests.stopping)
                 if feed is None or requests.stopping():
@@ -160,6 +163,9 @@ class Pass:
                 if index:  # a batch late, so that the device always has work
                     self._read(reports[index - 1], total)
                 progress(index + 1, len(self.batches))
+        finally:
+            feeds.close()
+            self.abandoned |= feeds.abandoned
         self._read(reports[-1], total)
         return total.results()
 
@@ -202,6 +208,7 @@ class Pass:
                 lambda: self._backend.compile(graph, (seen, feed, constants), donate=()), requests
             )
             if compiled is None:
+                self.abandoned = True
                 return None
             self._compiled[id(graph)] = compiled
             self.compile_seconds += sum(compiled.seconds.values())

@@ -61,6 +61,7 @@ def _reproduction(run_directory: str, bad: str, step: int) -> str:
     words = [
         "sexpgpu", "run", os.path.join(run_directory, directory.IR_FILE), "--resume", bad,
         "--runs", os.path.dirname(run_directory) or ".",
-        "--slug", f"{os.path.basename(run_directory)[:150]}-bad-{step}", "--device", "interp",
+        "--slug", f"{os.path.basename(run_directory)[:150]}-bad-{step}", "--fresh",
+        "--device", "interp",
     ]  # fmt: skip
     return shlex.join(words)

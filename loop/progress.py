@@ -25,28 +25,25 @@ class Progress:
         self._terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._drawn_at = 0.0
         self._bar = False
-        self._began = time.monotonic()
-        self._first: int | None = None
+        self._first: tuple[int, float] | None = None  # the first step seen done, and when
         self._told = 0  # the step of the last train event
         self._waiting = 0.0  # the part of its interval that was spent waiting for data
 
     def tick(self, step: int, steps: int, series: Mapping[str, Any]) -> None:
         """A step was dispatched."""
-        if self._first is None:
-            self._first = step - 1
         now = time.monotonic()
+        if self._first is None:
+            self._first = step, now
         if self._quiet or not self._terminal or now - self._drawn_at < _REDRAW:
             return
         self._drawn_at = now
-        rate = (step - self._first) / max(now - self._began, 1e-9)
-        left = (steps - step) / rate if rate else 0.0
+        first, began = self._first  # what was compiled before says nothing of the speed
+        rate = (step - first) / max(now - began, 1e-9)
+        pace = f"  {rate:.3g} steps/s  {duration((steps - step) / rate)} left" if rate else ""
         loss = series.get("train/loss")
         told = f"  loss {loss:.4g}" if isinstance(loss, float) else ""
         told += self._waits()
-        self._write(
-            f"\r\x1b[K{_bar(step / steps)} {step}/{steps}  {rate:.3g} steps/s"
-            f"  {duration(left)} left{told}"
-        )
+        self._write(f"\r\x1b[K{_bar(step / steps)} {step}/{steps}{pace}{told}")
         self._bar = True
 
     def event(self, record: Mapping[str, Any]) -> None:

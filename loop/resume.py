@@ -25,9 +25,10 @@ class Start:
     path        the checkpoint, or None for step 0
     foreign     the checkpoint belongs to another run: its events stay there
     warnings    checkpoints passed over, nothing found
+    among       the checkpoints there were when the newest was looked for; else None
     """
 
-    __slots__ = ("directory", "foreign", "path", "warnings")
+    __slots__ = ("among", "directory", "foreign", "path", "warnings")
 
     def __init__(
         self,
@@ -35,11 +36,13 @@ class Start:
         path: str | None = None,
         foreign: bool = False,
         warnings: Sequence[Diagnostic] = (),
+        among: list[checkpoint.Found] | None = None,
     ) -> None:
         self.directory = directory
         self.path = path
         self.foreign = foreign
         self.warnings = list(warnings)
+        self.among = among
 
 
 def find_start(
@@ -63,8 +66,9 @@ def find_start(
         at = own
         if not directory.has_run(own) and not chosen_slug:
             at = directory.newest_of_same_name(runs, name, variants, slug) or own
+        among = checkpoint.list_checkpoints(at)
         path, warnings = checkpoint.newest_whole(at)
-        if path is None and any(f.sealed and not f.bad for f in checkpoint.list_checkpoints(at)):
+        if path is None and any(f.sealed and not f.bad for f in among):
             raise failure(
                 codes.E_CKPT_002,
                 f"every checkpoint of {at} is damaged",
@@ -73,8 +77,8 @@ def find_start(
             )
         if path is None:
             warnings.append(warning(codes.W_CKPT_002, f"no checkpoint in {at}: starting at step 0"))
-            return Start(own, None, False, warnings)
-        return Start(at, path, False, warnings)
+            return Start(own, None, False, warnings, checkpoint.list_checkpoints(own))
+        return Start(at, path, False, warnings, among)
     if resume.isascii() and resume.isdigit():
         path = os.path.join(own, checkpoint.FOLDER, resume)
         if not os.path.isdir(path):
@@ -104,7 +108,7 @@ def _at_path(own: str, resume: str, chosen_slug: bool) -> Start:
         raise failure(codes.E_CKPT_008, f"{path} is neither a run directory nor a checkpoint")
     else:
         raise failure(codes.E_CKPT_001, f"there is no {path}")
-    if os.path.abspath(own) == run_directory:
+    if os.path.realpath(own) == os.path.realpath(run_directory):
         return Start(own, path, False, warnings)
     if chosen_slug or not directory.has_run(run_directory):
         return Start(own, path, True, warnings)

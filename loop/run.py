@@ -21,7 +21,8 @@ class RunOptions:
     device       auto, cpu, cuda or interp
     steps        steps in place of defrun's :steps or :epochs
     runs, slug   where: RUNS/SLUG/; the slug is made of the selection when None
-    resume       None, "latest", a step, or a path;  fresh: remove a run that is there
+    resume       None, "latest", a step, or a path;  fresh: remove a run that is there first (with
+                 the path of another run's checkpoint, the run begins from that)
     allow_change resume under a document that differs from the checkpoint's
     time_limit   seconds after which to stop, checkpointed
     quiet        no progress on stderr;  stream: elsewhere than stderr
@@ -195,12 +196,6 @@ def _check(options: RunOptions) -> None:
         )
     if options.time_limit is not None and options.time_limit <= 0:
         raise failure(codes.E_RUN_033, f"a time limit of {options.time_limit:g} s is no time")
-    if options.fresh and options.resume is not None:
-        raise failure(
-            codes.E_RUN_033,
-            "--fresh and --resume contradict each other",
-            fix="--fresh starts again from step 0; --resume goes on",
-        )
     if "://" in options.runs or not options.runs:
         raise failure(
             codes.E_RUN_033,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.model import SxError
 from sexpgpu.ir.document import CURRICULUM, Document
 from sexpgpu.loop import checkpoint, directory, resume, status
@@ -16,7 +17,7 @@ from sexpgpu.loop.averages import model_of
 from sexpgpu.loop.data.loader import TrainingBatches
 from sexpgpu.loop.evaluate import Pass
 from sexpgpu.loop.events import check_mark
-from sexpgpu.loop.failure import STOPPED
+from sexpgpu.loop.failure import STOPPED, failure
 from sexpgpu.loop.guard import non_finite
 from sexpgpu.loop.initial import flattened, initial_state, unflattened
 from sexpgpu.loop.ledger import Ledger, machine_of
@@ -96,6 +97,13 @@ class Session:
         if self._is_finished(start):
             return
         lock = self._claim(start)
+        if start.among not in (None, checkpoint.list_checkpoints(start.directory)):
+            start = self._find_start()  # who wrote the run has saved since, and ended
+            if self._is_finished(start):
+                return
+        if lock.warning is not None:
+            start.warnings.append(lock.warning)
+        self.result.diagnostics.extend(start.warnings)
         if start.path is None:
             self._open_ledger(start, lock)
         # data may be far away, and hang; so may the disk that holds the checkpoint
@@ -158,7 +166,13 @@ class Session:
             options.resume,
             options.slug is not None,
         )
-        if (options.resume is None and not options.fresh) or start.foreign:
+        if options.fresh and options.resume is not None and not start.foreign:
+            raise failure(
+                run_codes.E_RUN_033,
+                "--fresh and --resume contradict each other",
+                fix="--fresh begins again, at step 0 or at another run's checkpoint",
+            )
+        if not options.fresh and (options.resume is None or start.foreign):
             directory.refuse_existing(start.directory)
         return start
 
@@ -196,9 +210,6 @@ class Session:
         if self.options.fresh:
             directory.clear(start.directory)
             directory.make(start.directory)
-        if lock.warning is not None:
-            start.warnings.append(lock.warning)
-        self.result.diagnostics.extend(start.warnings)
         return lock
 
     def _open_ledger(self, start: resume.Start, lock: RunLock) -> Ledger:
@@ -303,9 +314,10 @@ class Session:
         if self.options.profile is not None:
             parts = parts._replace(profiling=Profiling(backend, self.options.profile))
         parts.recorder.peak_flops = self._machine["peak_flops"]
-        trainer = self._trainer = Trainer(parts, beginning.state, beginning.constants, facts)
+        trainer = Trainer(parts, beginning.state, beginning.constants, facts, self._began)
+        self._trainer = trainer
         if beginning.meta is not None:
-            trainer.restore(beginning.meta, beginning.lessons)
+            trainer.restore(beginning.meta, beginning.lessons, own=not start.foreign)
         return trainer
 
     def _write_down(

@@ -27,12 +27,17 @@ _POLL = 0.05
 
 class Requests:
     """What was asked of the run from outside. `stop` is the reason to stop (a signal's name or
-    "time limit") or None; `checkpoint` is set by SIGUSR1 and cleared by `take_checkpoint`."""
+    "time limit") or None; SIGUSR1 is told by `take_checkpoint`.
+
+    A time limit is met by twice what the longest dispatch and save so far took, as two dispatches
+    may be in flight and a save may wait for the one before; but by 5% of it, or 10 s, at least."""
 
     def __init__(self, time_limit: float | None = None) -> None:
         self._began = time.monotonic()
         self._limit = time_limit
-        self._reserve = min(10.0, 0.05 * time_limit) if time_limit is not None else 0.0
+        self._least = min(10.0, 0.05 * time_limit) if time_limit is not None else 0.0
+        self._dispatch = self._save = 0.0  # seconds, of the longest
+        self._dispatched = self._began
         self._signal: str | None = None
         self._checkpoint = threading.Event()
         self._received: deque[str] = deque()
@@ -40,16 +45,25 @@ class Requests:
     @property
     def stop(self) -> str | None:
         if self._signal is None and self._limit is not None:
-            if time.monotonic() - self._began + self._reserve >= self._limit:
+            reserve = max(self._least, 2.0 * (self._dispatch + self._save))
+            if time.monotonic() - self._began + reserve >= self._limit:
                 return "time limit"
         return self._signal
 
     def stopping(self) -> bool:
         return self.stop is not None
 
-    def reserve(self, seconds: float) -> None:
-        """How long the last step and checkpoint take: the limit is met by that much."""
-        self._reserve = max(self._reserve, seconds)
+    def begin_dispatch(self) -> None:
+        """A dispatch begins now."""
+        self._dispatched = time.monotonic()
+
+    def end_dispatch(self) -> None:
+        """The dispatch is done, or the one before it, where they overlap."""
+        self._dispatch = max(self._dispatch, time.monotonic() - self._dispatched)
+
+    def note_save(self, seconds: float) -> None:
+        """How long a save took, or has held up the run so far."""
+        self._save = max(self._save, seconds)
 
     def take_checkpoint(self) -> bool:
         """Whether a checkpoint was asked for since the last call."""

@@ -75,7 +75,8 @@ class Parts(NamedTuple):
 
 
 class Trainer:
-    """One run from where it begins to where it ends. `facts` go into every checkpoint."""
+    """One run from where it begins to where it ends. `facts` go into every checkpoint; `began`:
+    when this process began to open it, by `time.monotonic`."""
 
     def __init__(
         self,
@@ -83,6 +84,7 @@ class Trainer:
         state: StepState,
         constants: Mapping[str, np.ndarray],
         facts: Mapping[str, Any],
+        began: float,
     ) -> None:
         self.parts = parts
         self.course = Course(parts.document.loader(parts.document.run.train).stages)
@@ -102,7 +104,7 @@ class Trainer:
         self._watched: dict[int, Any] = {}  # step -> its diagnostics, not yet read
         self._saved_at: int | None = None
         self._fresh = True  # nothing has been done at this step yet
-        self._first = self.step
+        self._pace: tuple[int, float] | None = None  # the first steps done here, and when
         self.due: list[str] = []  # passes that are still to run at this step
         policy, stop = parts.document.run.checkpoint.best, parts.document.run.stop
         self._best = None if policy is None else Best(":best", *policy)
@@ -110,7 +112,7 @@ class Trainer:
         self.last: dict[str, Any] = {}  # the newest value of every series
         self._left = False  # a read goes on in a thread of its own
         self.wall_before = 0.0
-        self._began = time.monotonic()
+        self._began = began
 
     @property
     def best(self) -> dict[str, Any] | None:
@@ -120,7 +122,8 @@ class Trainer:
     @property
     def abandoned(self) -> bool:
         """Whether a read or a compilation goes on in a thread of its own."""
-        return self._left or self.executables.abandoned
+        passes = any(one.abandoned for one in self.parts.passes)
+        return self._left or self.executables.abandoned or passes
 
     @property
     def program(self) -> Program:
@@ -152,7 +155,8 @@ class Trainer:
             self._prepare()
         if self._fresh:
             self.due = [p.name for p in parts.schedule.due_passes(0)]
-        self._settle(self.due, save=self._fresh and self.step == parts.schedule.steps)
+        unsaved = self._saved_at is None and (not self._fresh or self.step == parts.schedule.steps)
+        self._settle(self.due, save=unsaved)
         with Feeds(lambda: self.feeder(self.step)) as feeds:
             while self._goes_on():
                 feed = feeds.take(parts.requests.stopping)
@@ -204,6 +208,7 @@ class Trainer:
             if watch is None:
                 return False
             self._watched[feed.step] = watch(*trees)
+        self.parts.requests.begin_dispatch()
         self.state, report = compiled(*trees)
         if self.parts.profiling is not None:
             self.parts.profiling.dispatched(report)
@@ -258,6 +263,7 @@ class Trainer:
         parts = self.parts
         first, k, report = self._unread.popleft()
         host = parts.backend.get(report)
+        parts.requests.end_dispatch()
         vectors = host["packed"].reshape(k, -1)
         step, watching = self.program.step, self.program.watching
         if first in self._watched and watching is not None:
@@ -305,9 +311,10 @@ class Trainer:
 
     def _show(self) -> None:
         steps = self.parts.schedule.steps
-        here = time.monotonic() - self._began
-        done = self.step - self._first
-        eta = here / done * (steps - self.step) if done else None
+        now = time.monotonic()
+        first, began = self._pace = self._pace or (self.step, now)
+        done = self.step - first
+        eta = (now - began) / done * (steps - self.step) if done else None
         self.parts.status.note(
             state="running", step=self.step, progress=self.step / steps, eta_s=eta,
             metrics=self.last,
@@ -387,7 +394,7 @@ class Trainer:
         self._saved_at = self.step
         spent = time.perf_counter() - began
         parts.recorder.clock.add("checkpoint", spent)
-        parts.requests.reserve(2.0 * max(parts.checkpointer.seconds, spent))
+        parts.requests.note_save(spent)
         parts.status.update(state="running")
 
     def _wait_saved(self) -> None:
@@ -402,6 +409,7 @@ class Trainer:
     def _announce(self, saved: Saved) -> None:
         """The `checkpoint` event and the status, once a save is sealed."""
         parts = self.parts
+        parts.requests.note_save(saved.seconds)
         fields = {
             "path": os.path.join("checkpoints", os.path.basename(saved.path)),
             "bytes": saved.bytes,
@@ -433,9 +441,12 @@ class Trainer:
             "wall": self.wall(),
         }
 
-    def restore(self, meta: Mapping[str, Any], lessons: Mapping[str, np.ndarray]) -> None:
+    def restore(
+        self, meta: Mapping[str, Any], lessons: Mapping[str, np.ndarray], own: bool
+    ) -> None:
         """Take up what `meta` gave when the checkpoint was taken; `lessons`: the tensors of the
-        curriculum."""
+        curriculum; `own`: the checkpoint is one of this run directory. One of another is saved
+        here before the first step, so that a kill does not lose where the run began."""
         parts = self.parts
         self.course.restore(meta["loader"][parts.document.run.train], self.step)
         if parts.curriculum is not None and meta["curriculum"] is not None:
@@ -449,7 +460,7 @@ class Trainer:
             self._stop.restore(meta["stop"])
         self.last = dict(meta["last"])
         self.wall_before = meta["wall"]
-        self._saved_at = self.step
+        self._saved_at = self.step if own else None
         self._fresh = False
 
     def wall(self) -> float:

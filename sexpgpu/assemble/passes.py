@@ -140,9 +140,7 @@ class Passes:
         followed += [("stop", ":stop", stop.best)] if stop is not None else []
         if self.assembly.failed:
             return
-        known = {
-            f":eval/{e.name}/{m.name}": (e, m) for e in evaluations for m in metrics[e.graph]
-        }
+        known = {f":eval/{e.name}/{m.name}": (e, m) for e in evaluations for m in metrics[e.graph]}
         for key, shown, (_, series) in followed:
             where = run.places.get(key) or run.span
             found = known.get(f":{series}")
@@ -162,8 +160,8 @@ class Passes:
             if shape:
                 self.assembly.tell(
                     codes.E_RUN_006,
-                    f"defrun {run.run.name}: {shown} follows :{series}, whose values have the shape "
-                    f"{_shown(shape)}",
+                    f"defrun {run.run.name}: {shown} follows :{series}, whose values have the "
+                    f"shape {_shown(shape)}",
                     where,
                     "follow a series of single numbers: report what you look for as a metric",
                 )

@@ -51,8 +51,9 @@ def test_the_command_of_the_message_works(tmp_path: Path, device: str) -> None:
     (line,) = [x for x in done.stderr.splitlines() if "to see it again: " in x]
     words = shlex.split(line.partition("to see it again: ")[2])
     assert words[0] == "sexpgpu"
-    again = sexpgpu(tmp_path, *words[1:], "--json")
-    assert again.returncode == 4, again.stderr
+    for _ in range(2):  # as often as one likes
+        again = sexpgpu(tmp_path, *words[1:], "--json")
+        assert again.returncode == 4, again.stderr
     told = json.loads(again.stdout.splitlines()[-1])
     assert told["kind"] == "close"
     assert told["diagnostic"]["code"] == "E-RUN-031"

@@ -243,8 +243,8 @@ def test_two_processes_on_one_run(
 ) -> None:
     document = {"steps": 60, "every": 20, "log_every": 10, "eval_every": None}
     both = [child(document, options, "data"), child(document, options, "data")]
-    # the one that has the run stands still at step 20 for a minute: the other must be gone before
-    deadline = time.monotonic() + 60
+    # the one that has the run stands still at step 20: the other must be gone meanwhile
+    deadline = time.monotonic() + 120
     while all(one.process.poll() is None for one in both):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -260,6 +260,29 @@ def test_two_processes_on_one_run(
     assert last.wait() == 0, last.output
     opened = [e["kind"] for e in last.events()].count("open")
     assert opened == 1
+
+
+def test_a_run_that_ends_while_the_next_process_comes(
+    whole: RunResult, killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock is free, as the other process has saved the last step: so there the run stands."""
+    from sexpgpu.loop.session import Session
+
+    shutil.copytree(killed, tmp_path / "run")
+    original = Session._claim
+
+    def claim(self: Session, *given: Any) -> Any:
+        monkeypatch.setattr(Session, "_claim", original)
+        assert run(make(**DOCUMENT), tmp_path, resume="latest").exit_status == 0
+        return original(self, *given)
+
+    monkeypatch.setattr(Session, "_claim", claim)
+    last = run(make(**DOCUMENT), tmp_path, resume="latest")
+    assert (last.exit_status, last.state, last.step) == (0, "finished", 12)
+    assert same(last, whole)
+    found = list(read_events(str(tmp_path / "run" / "events.jsonl")))
+    assert [e["kind"] for e in found].count("resume") == 1
+    assert not (tmp_path / "run" / "lock.json").exists()
 
 
 # -- edited files ---------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """What a person sees: plain lines, a bar only on a terminal."""
 
 import io
+from types import SimpleNamespace
 
+from sexpgpu.loop import progress as progress_module
 from sexpgpu.loop.progress import Progress
 
 
@@ -43,6 +45,21 @@ def test_a_bar_on_a_terminal(monkeypatch) -> None:
     assert stream.getvalue().endswith("steps-per-second 20  20% waiting for data\n")
     progress.event({**TRAIN, "step": 20, "metrics": {**TRAIN["metrics"], "train/data-wait": 1e-3}})
     assert stream.getvalue().endswith("steps-per-second 20\n")
+
+
+def test_the_speed_is_that_of_steps(monkeypatch) -> None:
+    """What was loaded and compiled before the first step is in no rate, and in no time left."""
+    now = [0.0]
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    progress = Progress(stream)
+    now[0] = 100.0
+    progress.tick(41, 50, {})
+    assert "steps/s" not in stream.getvalue()
+    now[0] = 102.0
+    progress.tick(42, 50, {})
+    assert stream.getvalue().endswith("42/50  0.5 steps/s  0:16 left")
 
 
 def test_quiet() -> None:
