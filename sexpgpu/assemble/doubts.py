@@ -41,6 +41,34 @@ def loss_doubts(nodes: Iterable[Node]) -> list[Diagnostic]:
     return found
 
 
+def pairing_doubts(nodes: Iterable[Node]) -> list[Diagnostic]:
+    """W-SHAPE-001 where broadcasting lines the examples of a tensor up with another axis of one of
+    higher rank: of [B] and [B, 1] it makes [B, B]. (Pairs that are meant have an axis put in.)"""
+    stretched: dict[int, Node] = {}
+    found: list[Diagnostic] = []
+    for node in nodes:
+        if node.op == "broadcast":
+            source, result = node.operands[0].type, node.results[0].type
+            if source.batch is not None and len(source.shape) < len(result.shape):
+                stretched[id(node.results[0])] = node
+            continue
+        for value in node.operands:
+            made = stretched.get(id(value))
+            axes = {other.type.batch for other in node.operands} - {None, value.type.batch}
+            if made is None or not axes:
+                continue
+            source = made.operands[0].type
+            labels, notes = located(node.origin, f"this one is {source}")
+            told = "the examples of one tensor are lined up with another axis of the other"
+            fix = (
+                f"to line examples up with examples, (expand-dims x {len(source.shape)}) the one "
+                "of lower rank, or squeeze the other; for every pair, say so: (expand-dims x 0)"
+            )
+            found.append(Diagnostic(tensor_codes.W_SHAPE_001, told, labels, notes, fix))
+            break
+    return found
+
+
 def rate_doubts(optimizers: Iterable[Optimizer]) -> list[Diagnostic]:
     """W-OPT-002 for a learning rate that is a whole number, written as an integer; W-OPT-003 for
     one that is not positive."""

@@ -172,6 +172,17 @@ E_SHAPE_008 = code(
     good=_model(W, "(broadcast-to (mean (matmul x w)) (list 2 3))"),
 )
 
+W_SHAPE_001 = code(
+    "W-SHAPE-001",
+    title="examples lined up with another axis",
+    explain="Broadcasting lines shapes up at the last axis. So of B numbers, one a record, and a "
+    "[B, 1] (as a layer with one unit gives it) it makes [B, B]: every record against every other. "
+    "The mean of that is a number, and training goes on with it, but it is not the loss that was "
+    "meant. Pairs that are meant are written with an axis put in, as [1, B] and [B, 1].",
+    fix="give both one shape: expand-dims one, or squeeze the other",
+    bad=_model("(defparam w (2 1))", "(- (matmul x w) (sum x :axis 1))"),
+    good=_model("(defparam w (2 1))", "(- (matmul x w) (sum x :axis 1 :keep t))"),
+)
 E_SHAPE_009 = code(
     "E-SHAPE-009",
     title="a matrix that is not square",
