@@ -315,6 +315,15 @@ class Assembly:
     # -- warnings ----------------------------------------------------------------------------
 
     def _warn_unused(self, run: RunForm) -> None:
+        evaluate = self.function("evaluate")
+        begun = {kind for kind, _ in self.experiment.begun}
+        if evaluate is not None and "pass" not in begun:
+            self.tell(
+                codes.W_RUN_001,
+                "no pass calls evaluate: the file declares none",
+                evaluate.origin or run.span,
+                "declare one: (defeval valid :loader … :every 100)",
+            )
         used = {run.run.train, *(e.loader for e in self.experiment.evaluations.values())}
         for name, form in self.experiment.loaders.items():
             if name not in used:
