@@ -29,12 +29,12 @@ maxpool max-pool, avg-pool1d avg-pool, avg-pool2d avg-pool, avgpool avg-pool, up
 interpolate resize, len length, println print, display print, printf format, filter remove-if-not,
 fold reduce, foldl reduce, for-each mapc, foreach mapc, null? null, equal? equal, eq? eq,
 zero? zerop, string-append concatenate, concatenate-tensors concat, call funcall, == =, != /=,
-** expt, % mod, // floor, @ matmul, += incf, -= decf, && and
+** expt, ^ expt, <> /=, % mod, // floor, @ matmul, += incf, -= decf, && and
 """
 _OPERATORS = """
 def defun, define defun, defn defun, fn lambda, for dolist, import require,
 set! setf, begin progn, do-list dolist, do-times dotimes, elif cond, switch case, try handler-case,
-define-macro defmacro, letrec labels
+define-macro defmacro, letrec labels, parameter defparam, register-buffer defbuffer
 """
 _VARIABLES = "true t, false nil, none nil, null nil, undefined nil, else t"
 

@@ -107,6 +107,7 @@ def place(name: str) -> Callable[[Callable[[Any, Scope], Place]], Callable[[Any,
 
 def expansion(place_form: Any, scope: Scope) -> Place:
     """The setf expansion of a place."""
+    written = place_form
     for _ in range(STATE.limits.expansions):
         if isinstance(place_form, Symbol):
             expanded, more = macroexpand_1(place_form, scope)
@@ -136,7 +137,10 @@ def expansion(place_form: Any, scope: Scope) -> Place:
                 place_form = expanded
                 continue
         if head in SPECIAL:
-            raise malformed(f"{brief(place_form)} is not a place", place_form)
+            told = f"{brief(written)} is not a place"
+            if written is not place_form:
+                told += f": it stands for {brief(place_form)}"
+            raise malformed(told, place_form)
         return _function_place(place_form)
     raise malformed(f"{brief(place_form)} is not a place", place_form)
 

@@ -368,6 +368,9 @@ def function_fix(name: Symbol, module: Module | None, scope: Any, call: Span | N
                 found is not None and (found.function or found.macro)
             ):
                 return f"write {alias}:{name.name}"
+    dotted = _dotted_fix(name.name, known, scope)
+    if dotted is not None:
+        return dotted
     later = defined_later(name, call)
     if later is not None:
         return f"it is defined further down, in line {later}: move the definition up"
@@ -375,6 +378,23 @@ def function_fix(name: Symbol, module: Module | None, scope: Any, call: Span | N
         return _lower_case(name.name)
     near = nearest(name.name, known)
     return f"write {near}" if near else "correct the name, or define the function"
+
+
+def _dotted_fix(name: str, known: Iterable[str], scope: Any) -> str | None:
+    """What to write for a function of a module or a method of a value, as other languages have
+    them: `F.relu`, `np.exp`, `x.mean`, `self.up`, `model.forward`."""
+    from sexpgpu.lisp.other_names import FUNCTIONS
+
+    owner, dot, last = name.rpartition(".")
+    if not dot or not owner or not last:
+        return None
+    variables: list[str] = [] if scope is None else scope.variable_names()
+    if last in ("forward", "__call__") and owner in variables:
+        return f"write (funcall {owner} …)"
+    ours = FUNCTIONS.get(last.replace("_", "-"), last.replace("_", "-"))
+    if ours not in known:
+        return None
+    return f"write ({ours} {owner} …)" if owner in variables else f"write {ours}"
 
 
 def defined_later(name: Symbol, use: Span | None) -> int | None:

@@ -589,6 +589,9 @@ class Reader:
         ]
         near = nearest(inner, public)
         fix = f"write {alias}:{near}" if near else None
+        for layer in LAYERS.values():
+            if (own := layer.symbols.get(inner)) is not None and own.function is not None:
+                fix = f"write {inner}"  # which needs no module
         if private and inner in target.symbols:
             return self._fail(
                 codes.E_READ_007, f"`{inner}` is private to {target.name}", at, end, fix=fix

@@ -125,7 +125,22 @@ def _mismatch(
         f"{name}: shapes {text(first)} and {text(second)} do not broadcast: "
         f"axis {axis} is {first[axis]} in one and {second[axis]} in the other",
         operands,
+        fix=_aligned(name, first, second),
     )
+
+
+def _aligned(name: str, first: Shape, second: Shape) -> str | None:
+    """A fix for two shapes that do not broadcast, where what was meant can be seen in them."""
+    if name == "*" and len(first) > 1 and len(second) > 1 and first[-1] == second[-2]:
+        return "* multiplies element by element; the product of matrices is (matmul a b)"
+    short, long = (first, second) if len(first) < len(second) else (second, first)
+    if short and len(short) < len(long) and short == long[: len(short)]:
+        which = "the first" if short is first else "the second"
+        return (
+            f"shapes are lined up at the last axis: to line {which} up at the first, give it the "
+            f"axes that it lacks, (expand-dims x {len(short)})"
+        )
+    return None
 
 
 def unify(name: str, items: Sequence[Any], allow: str = NUMBER, what: Any = ()) -> list[Value]:

@@ -3,44 +3,15 @@ those that can mean only one thing."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-GOOD = """\
-(require "sexpgpu/nn" :as nn)
-(require "sexpgpu/optim" :as optim)
-
-(defknob width 8 :min 1)
-(defknob lr 0.1)
-
-(defloader train
-  :source (inline (x (0.0 1.0) (1.0 0.0) (2.0 1.0)) (y 0 1 1))
-  :fields ((x :f32 (2)) (y :i32 ()))
-  :batch 3)
-
-(defun prepare (batch)
-  (values (field batch :x) (field batch :y)))
-
-(defmodel net ()
-  (submodel up (nn:linear 2 width))
-  (submodel head (nn:linear width 2))
-  (defparam scale (width) :init 1.0)
-  (forward (x)
-    (head (* scale (relu (up x))))))
-
-(defun objective (model x y)
-  (nn:cross-entropy (funcall model x) y))
-
-(defrun net
-  :model (net)
-  :optimizer (optim:adamw :lr lr)
-  :steps 20)
-"""
+GOOD = Path(__file__).with_name("newcomer.sx").read_text(encoding="utf-8")
 CALL = "(funcall model x)"
 BODY = "(head (* scale (relu (up x))))"
 LOSS = "(nn:cross-entropy (funcall model x) y)"

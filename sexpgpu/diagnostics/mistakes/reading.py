@@ -8,6 +8,7 @@ from sexpgpu.diagnostics.mistakes.mend import (
     NAME,
     Mend,
     after,
+    before,
     replaced,
 )
 from sexpgpu.diagnostics.model import Diagnostic
@@ -19,7 +20,7 @@ def missing_alias(found: Diagnostic, span: Span) -> Mend | None:
     if not colon or "no module is called" not in found.headline:
         return None
     text = span.source.text
-    if re.search(rf":as\s+{re.escape(alias)}\b", text):
+    if re.search(rf"\bas\s+[\"':]?{re.escape(alias)}\b", text):
         return Mend("mend the require above that was to name it")
     plain = re.search(
         rf'\(require\s+"(?:sexpgpu|\./?[^"]*)/?{re.escape(alias)}(?:\.sx)?"(\s*)\)', text
@@ -60,6 +61,42 @@ LAYERS = {
     "multi-head-attention": "attention",
     "mha": "attention",
     "adam-w": "adamw",
+    "crossentropyloss": "cross-entropy",
+    "categorical-crossentropy": "cross-entropy",
+    "sparse-categorical-crossentropy": "cross-entropy",
+    "sparse-categorical-cross-entropy": "cross-entropy",
+    "softmax-cross-entropy-with-integer-labels": "cross-entropy",
+    "mseloss": "mse",
+    "mean-squared-error": "mse",
+    "l1loss": "mae",
+    "nllloss": "nll",
+    "huber-loss": "huber",
+    "smooth-l1-loss": "smooth-l1",
+    "kl-div": "kl-divergence",
+    "bce": "binary-cross-entropy-with-logits",
+    "bceloss": "binary-cross-entropy-with-logits",
+    "bcewithlogitsloss": "binary-cross-entropy-with-logits",
+    "bce-with-logits": "binary-cross-entropy-with-logits",
+    "binary-cross-entropy": "binary-cross-entropy-with-logits",
+    "dropout": "dropout-layer",
+    "transformer-encoder-layer": "transformer-block",
+    "transformer-layer": "transformer-block",
+    "transformer": "transformer-block",
+    "multiheadattention": "attention",
+    "self-attention": "attention",
+    "adaptive-avg-pool2d": "global-avg-pool",
+    "global-average-pooling": "global-avg-pool",
+    "maxpool": "max-pool2d",
+    "avgpool2d": "avg-pool2d",
+    "batchnorm2d": "batch-norm",
+    "batchnorm1d": "batch-norm",
+    "batch-norm2d": "batch-norm",
+    "leakyrelu": "leaky-relu",
+    "cosine-annealing-lr": "cosine",
+    "cosineannealinglr": "cosine",
+    "onecyclelr": "one-cycle",
+    "steplr": "step-decay",
+    "exponentiallr": "exponential-decay",
 }
 """What other libraries call the definitions of sexpgpu/nn and sexpgpu/optim."""
 
@@ -69,6 +106,11 @@ def layer_name(found: Diagnostic, span: Span) -> Mend | None:
     name = name.replace("_", "-")
     if not colon or " has no " not in found.headline:
         return None
+    if name in ("sequential", "modulelist", "module-list"):
+        return Mend(
+            "parts in a row are (stack a b …), a function among them #'relu; n alike are "
+            "(repeat n form)"
+        )
     if name in ("ones", "zeros"):
         return Mend(f"an initial value may be a number: :init {'1.0' if name == 'ones' else '0.0'}")
     ours = LAYERS.get(name)
@@ -77,6 +119,55 @@ def layer_name(found: Diagnostic, span: Span) -> Mend | None:
         return None
     written = f"{alias}:{ours}" if ours else near[1] if near else ""
     return Mend(f"write {written}", replaced(span, written))
+
+
+def trailing_colon(found: Diagnostic, span: Span) -> Mend | None:
+    """`batch: 3`, `(lambda x: …)`."""
+    match = re.fullmatch(r"\{?([A-Za-z][\w-]*):", span.text)
+    if match is None:
+        return None
+    if before(span, r"\(\s*lambda\s+"):
+        return Mend(
+            f"parameters are a list: (lambda ({match[1]}) …)", replaced(span, f"({match[1]})")
+        )
+    ours = f":{match[1].replace('_', '-')}"
+    return Mend(f"the colon comes first: {ours}", replaced(span, ours))
+
+
+def commented_parenthesis(found: Diagnostic, span: Span) -> Mend | None:
+    """A semicolon at the end of a form, as other languages have it, hides what closes it."""
+    text = span.source.text
+    end = text.find("\n(", span.start + 1)
+    form = text[span.start : end if end > 0 else None]
+    match = re.search(r"\)(;)[ \t]*\)+[ \t]*$", form, re.MULTILINE)
+    if match is None:
+        return None
+    at = span.start + match.start(1)
+    told = "a semicolon begins a comment, which hides the parentheses behind it: remove it"
+    return Mend(told, (at, at + 1, ""), safe=True)
+
+
+def require_options(found: Diagnostic, span: Span) -> Mend | None:
+    """`(require "…" :as "nn")`, `(require "…" as nn)`, `(require :asdf)`."""
+    match = re.match(rf'\(require\s+"[^"]*"\s+(:?as\s+"?({NAME}?)"?)\s*\)', span.text)
+    if match is not None:
+        place = (span.start + match.start(1), span.start + match.end(1))
+        ours = f":as {match[2]}"
+        return Mend(f"write {ours}", (*place, ours), safe=True, place=place)
+    if re.match(r"\(require\s+:", span.text):
+        return Mend(
+            "libraries of Common Lisp cannot be loaded; a module is a file of this language"
+        )
+    return None
+
+
+def module_path(found: Diagnostic, span: Span) -> Mend | None:
+    """`(require "nn")`."""
+    match = re.fullmatch(r'"(nn|optim)(?:\.sx)?"', span.text)
+    if match is None:
+        return None
+    ours = f'"sexpgpu/{match[1]}"'
+    return Mend(f"write {ours}", replaced(span, ours), safe=True)
 
 
 def double_colon(found: Diagnostic, span: Span) -> Mend | None:
@@ -110,7 +201,8 @@ def quoted_path(found: Diagnostic, span: Span) -> Mend | None:
     match = re.match(r"\(require\s+('?([\w./-]+)'?)", span.text)
     if match is None:
         return None
-    ours = f'"{match[2].rstrip(chr(39))}"'
+    path = match[2].rstrip("'")
+    ours = f'"{"sexpgpu/" if path in ("nn", "optim") else ""}{path}"'
     place = (span.start + match.start(1), span.start + match.end(1))
     return Mend(
         f"a text stands in double quotes: write {ours}", (*place, ours), safe=True, place=place

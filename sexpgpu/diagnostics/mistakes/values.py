@@ -62,6 +62,71 @@ KEYWORDS = {
 """What other libraries call keyword arguments of this one."""
 
 
+BY_PLACE = (
+    "kernel-size|filter-size|in-features|out-features|in-channels|out-channels|channels|units|"
+    "filters|features|num-embeddings|embedding-dim|hidden-size|input-size|num-features|dim"
+)
+"""What other libraries name among the first arguments of a layer, which stand by place here."""
+
+
+def layer_argument(found: Diagnostic, span: Span) -> Mend | None:
+    """`(nn:conv2d 1 8 :kernel-size 3)`."""
+    match = re.search(rf"\s(:(?:{BY_PLACE}))(\s+)(?={NAME})", span.text.replace("_", "-"))
+    name = operator(span)[2]
+    if match is None or ":" not in name:
+        return None
+    place = (span.start + match.start(1), span.start + match.end(2))
+    told = f"the first arguments of {name} have no names: leave {match[1]} out"
+    return Mend(told, (*place, ""))
+
+
+def model_uncalled(found: Diagnostic, span: Span) -> Mend | None:
+    """`(nn:cross-entropy model x y)`."""
+    match = re.fullmatch(rf"\(\s*({NAME})\s+(model)\s+({NAME})\s+({NAME})\s*\)", span.text)
+    if match is None:
+        return None
+    ours = f"({match[1]} (funcall model {match[3]}) {match[4]})"
+    return Mend(f"the model is called first: {ours}", replaced(span, ours), safe=True)
+
+
+def part_called(found: Diagnostic, span: Span) -> Mend | None:
+    """`(stack a (relu))`."""
+    if not re.fullmatch(rf"\({NAME}\)", span.text) or "0 given" not in found.headline:
+        return None
+    if before(span, r"\((?:stack|submodel|repeat)\s[^\n]*") is None:
+        return None
+    name = span.text[1:-1]
+    return Mend(f"a function stands there as #'{name}", replaced(span, f"#'{name}"))
+
+
+def stream_first(found: Diagnostic, span: Span) -> Mend | None:
+    """`(format "~a" x)`."""
+    match = re.match(r'\(\s*format\s+(?=")', span.text)
+    if match is None:
+        return None
+    at = span.start + match.end()
+    return Mend("where to comes first: (format t …) prints", (at, at, "t "), safe=True)
+
+
+def knob_assigned(found: Diagnostic, span: Span) -> Mend | None:
+    match = re.match(rf"\(\s*set[fq]\s+({NAME})\s", span.text)
+    if match is None or "is not a place" not in found.headline:
+        return None
+    name = re.escape(match[1])
+    if not re.search(rf"\(\s*defknob\s+{name}[\s)]", span.source.text, re.IGNORECASE):
+        return None
+    return Mend(
+        f"a knob is set from outside, --set {match[1]}=…, or by a variant; to change its default "
+        "edit the defknob"
+    )
+
+
+def loop_range(found: Diagnostic, span: Span) -> Mend | None:
+    if not found.headline.startswith("loop: `for` needs"):
+        return None
+    return Mend("write (loop for i below n …), or (loop for x in list …)")
+
+
 def keyword_left_out(found: Diagnostic, span: Span) -> Mend | None:
     """A last argument by place, of a function whose further arguments have names."""
     match = re.search(r"keyword arguments \((:\S+?)[ )].* not in pairs", found.headline)
@@ -147,13 +212,6 @@ def quoted_value(found: Diagnostic, span: Span) -> Mend | None:
         told = f"a number has no quotes: write {match[1]}"
         return Mend(told, (*place, match[1]), safe=True, place=place)
     return None
-
-
-def whole_float(found: Diagnostic, span: Span) -> Mend | None:
-    match = re.fullmatch(r"(\d+)\.0*", span.text)
-    if match is None or "integer" not in found.headline:
-        return None
-    return Mend(f"write {match[1]}", replaced(span, match[1]), safe=True)
 
 
 def labels_first(found: Diagnostic, span: Span) -> Mend | None:

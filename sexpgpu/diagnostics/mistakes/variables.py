@@ -7,6 +7,7 @@ import re
 from sexpgpu.diagnostics.codes import lisp
 from sexpgpu.diagnostics.mistakes.mend import (
     NAME,
+    NUMBER,
     Mend,
     after,
     before,
@@ -46,6 +47,81 @@ def subscript(found: Diagnostic, span: Span) -> Mend | None:
         told = f"an element is taken with a call: {ours}"
         return Mend(told, replaced(span, ours), safe=True)
     return Mend(f"an element is taken with a call: (at {name} i), a part (at {name} (slice a b))")
+
+
+def field_in_brackets(found: Diagnostic, span: Span) -> Mend | None:
+    """`batch["x"]`, `batch.x`."""
+    match = re.fullmatch(r"(batch)(?:\[|\.([A-Za-z][\w-]*)|\[[:']?([\w-]+)'?\])", span.text)
+    if match is None:
+        return None
+    name, end = match[2] or match[3], span.end
+    if name is None:
+        inner = after(span, r'"([^"]+)"\]')
+        if inner is None:
+            return None
+        name, end = inner[1], span.end + inner.end()
+    ours = f"(field batch :{name})"
+    return Mend(f"a field of a batch is {ours}", (span.start, end, ours), safe=True)
+
+
+def float_suffix(found: Diagnostic, span: Span) -> Mend | None:
+    """`1.0f`, and numbers with a typographic minus."""
+    text = span.text.replace("\u2212", "-").replace("\u2013", "-")
+    text = re.sub(r"(?<=[\d.])[fFlL]$", "", text)
+    if text == span.text or not re.fullmatch(NUMBER, text.lower()):
+        return None
+    return Mend(f"write {text}", replaced(span, text), safe=True)
+
+
+def typographic_quotes(found: Diagnostic, span: Span) -> Mend | None:
+    if not re.search("[\u201c\u201d\u2018\u2019\u201e]", span.text):
+        return None
+    return Mend('these quotes come from a word processor: a text stands in straight ones, "…"')
+
+
+def slashes_comment(found: Diagnostic, span: Span) -> Mend | None:
+    if not span.text.startswith("//"):
+        return None
+    place = (span.start, span.start + 2)
+    return Mend("a comment begins with a semicolon: ; …", (*place, ";"), safe=True)
+
+
+STATEMENTS = frozenset(
+    ("import", "from", "def", "class", "return", "pass", "for", "while", "if", "with", "global")
+)
+
+
+def python_statement(found: Diagnostic, span: Span) -> Mend | None:
+    """A line of Python."""
+    word = span.text.lower()
+    if word not in STATEMENTS or not re.search(r"(^|\n)\s*$", span.source.text[: span.start]):
+        return None
+    ours = {"import": '(require "sexpgpu/nn" :as nn)', "from": '(require "sexpgpu/nn" :as nn)'}
+    told = ours.get(word, "(defun f (x) …)")
+    return Mend(f"that is Python: here everything is a form in parentheses, such as {told}")
+
+
+def no_infinity(found: Diagnostic, span: Span) -> Mend | None:
+    name = span.text.lower().rpartition(".")[2]
+    if name not in ("inf", "-inf", "infinity", "+inf", "nan"):
+        return None
+    return Mend(
+        "no number is infinite or NaN in a file: what is masked out is chosen by (where mask a b), "
+        "in attention by :mask; a bound is a large number such as 1e30"
+    )
+
+
+def quoted_function(found: Diagnostic, span: Span) -> Mend | None:
+    """`(funcall #'model x)` of a parameter."""
+    match = re.fullmatch(rf"#'({NAME})", span.text)
+    if match is None:
+        return None
+    text = span.source.text
+    form = text[max(text.rfind("\n(", 0, span.start), 0) : span.start]
+    if not re.search(rf"\((?:defun\s+{NAME}|forward|lambda)\s+\([^()]*\b{match[1]}\b", form):
+        return None
+    told = f"{match[1]} is a variable here, which holds a function: write {match[1]}"
+    return Mend(told, (span.start, span.start + 2, ""), safe=True)
 
 
 def attribute(found: Diagnostic, span: Span) -> Mend | None:
@@ -88,15 +164,34 @@ def flat_let(found: Diagnostic, span: Span) -> Mend | None:
     )
 
 
-def let_closed_late(found: Diagnostic, span: Span) -> Mend | None:
-    """A variable that the same let binds is used among its bindings."""
-    match = before(span, r"\((let)\s+(\(.*)")
-    if match is None or not re.search(rf"\(\(?{re.escape(span.text)}\s", match[2]):
-        return None
-    return Mend(
-        "a let's bindings end before its body, ((a …) (b …)), and do not see each other: close "
-        "them earlier, or write let* for one that needs another"
-    )
+def let_closed(found: Diagnostic, span: Span) -> Mend | None:
+    """A variable that a let binds is used among its bindings, or behind its end."""
+    text = span.source.text
+    begin = max(text.rfind("\n(", 0, span.start), 0)
+    lets = rf"\((let\*?)\s+\((?=\({re.escape(span.text)}\s|.*\n?.*\({re.escape(span.text)}\s)"
+    for match in reversed([*re.finditer(lets, text[begin : span.start])]):
+        depth = _depth(text[begin + match.start() : span.start])
+        if depth < 1:
+            return Mend(
+                f"the {match[1]} that binds {span.text} ends before this: move its last "
+                "parenthesis behind what uses it"
+            )
+        if _depth(text[begin + match.end() - 1 : span.start]) > 0 and match[1].lower() == "let":
+            return Mend(
+                "a let's bindings end before its body, ((a …) (b …)), and do not see each other: "
+                "close them earlier, or write let* for one that needs another"
+            )
+    return None
+
+
+def _depth(text: str) -> int:
+    """How many parentheses of a text are open at its end; -1 where one was closed too many."""
+    depth = 0
+    for token in re.finditer(r'"(?:[^"\\]|\\.)*"|;[^\n]*|[()]', text):
+        depth += {"(": 1, ")": -1}.get(token.group(), 0)
+        if token.group() == ")" and depth == 0:
+            return depth
+    return depth
 
 
 def assignment(found: Diagnostic, span: Span) -> Mend | None:
@@ -108,6 +203,8 @@ def assignment(found: Diagnostic, span: Span) -> Mend | None:
             f"= compares numbers: to name a value write (let (({name} …)) …), to change a "
             f"variable (setq {name} …)"
         )
+    if name == "=":
+        return Mend("a value is named with (defparameter name value), one to vary with defknob")
     if after(span, r"\s*=(\s|$)"):
         return Mend(f"a value is named with let: (let (({name} …)) …)")
     return None
@@ -128,7 +225,7 @@ def field_name(found: Diagnostic, span: Span) -> Mend | None:
 
 def setq_first(found: Diagnostic, span: Span) -> Mend | None:
     match = re.match(rf"\((?:setq|setf)\s+({NAME})", span.text)
-    if match is None:
+    if match is None or "[" in match[1]:
         return None
     return Mend(
         f"setq changes a variable that exists: name the value with (let (({match[1]} …)) …), or "
