@@ -34,7 +34,7 @@ zero? zerop, string-append concatenate, concatenate-tensors concat, call funcall
 _OPERATORS = """
 def defun, define defun, defn defun, fn lambda, for dolist, import require,
 set! setf, begin progn, do-list dolist, do-times dotimes, elif cond, switch case, try handler-case,
-define-macro defmacro, letrec labels, parameter defparam, register-buffer defbuffer
+define-macro defmacro, letrec labels
 """
 _VARIABLES = "true t, false nil, none nil, null nil, undefined nil, else t"
 

@@ -60,7 +60,7 @@ RULES: dict[Code, tuple[Rule, ...]] = {
         variables.field_in_brackets, tensors.set_element, variables.brackets,
         variables.subscript, variables.attribute, variables.keyword_argument, variables.assignment,
         variables.prefixed_string, variables.no_infinity, elsewhere.bare_dtype,
-        variables.field_name, variables.setq_first,
+        elsewhere.advised_name, variables.field_name, variables.setq_first,
         variables.cond_clause, variables.quoted_shape, variables.called_shape,
         declarations.listed_shape, variables.bare_metric, variables.flat_let, variables.let_closed,
         variables.near_variable,

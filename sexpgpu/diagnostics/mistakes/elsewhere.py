@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from sexpgpu.diagnostics.mistakes.mend import NAME, Mend, operator, replaced
+from sexpgpu.diagnostics.mistakes.mend import NAME, Mend, before, operator, replaced
 from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.source import Span
 
@@ -88,6 +88,13 @@ def array_file(found: Diagnostic, span: Span) -> Mend | None:
 
 def advised(found: Diagnostic, span: Span) -> Mend | None:
     told = ADVICE.get(operator(span)[2].lower().replace("_", "-"))
+    return None if told is None else Mend(told)
+
+
+def advised_name(found: Diagnostic, span: Span) -> Mend | None:
+    """The name behind `(parameter …`, which is evaluated first and has no value."""
+    match = before(span, rf"\(\s*({NAME})\s+")
+    told = ADVICE.get(match[1].lower().replace("_", "-")) if match else None
     return None if told is None else Mend(told)
 
 
