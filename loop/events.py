@@ -79,25 +79,30 @@ class Follower:
         self._path = path
         self._offset = 0
         self._last = b""  # the line that ends at the offset
-        self._time = ""  # of the newest record given
+        self._given: dict[int, str] = {}  # seq -> time of what stands before the offset
 
     def read(self) -> list[dict[str, Any]]:
-        """The whole new lines. After a resume has cut the file, those written since, from the
-        place of the cut on."""
+        """The whole new lines. After a resume has cut the file, those that were not given before:
+        annotations that it kept are not given again."""
         with open(self._path, "rb") as file:
             file.seek(self._offset - len(self._last))
-            cut = file.read(len(self._last)) != self._last
-            if cut:
-                self._offset = file.seek(0)
+            before: dict[int, str] = {}
+            if file.read(len(self._last)) != self._last:
+                before, self._given = self._given, {}
+                self._offset, self._last = file.seek(0), b""
             data = file.read()
         lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
         self._offset += sum(map(len, lines))
-        self._last = lines[-1] if lines else b"" if cut else self._last
+        self._last = lines[-1] if lines else self._last
         records = [found for line in lines if (found := _record(line)) is not None]
-        if cut:  # annotations that were kept have the time at which they were made
-            records = [record for record in records if str(record.get("time")) > self._time]
-        self._time = max([self._time, *(str(record.get("time")) for record in records)])
-        return records
+        self._given |= {record["seq"]: str(record.get("time")) for record in records}
+        times = set(before.values())
+        return [
+            record
+            for record in records
+            if before.get(record["seq"]) != record.get("time")
+            and not (record["kind"] == "annotation" and record.get("time") in times)
+        ]
 
 
 def annotate(directory: str, text: str, step: int | None = None) -> dict[str, Any]:

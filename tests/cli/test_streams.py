@@ -196,6 +196,16 @@ def test_a_home_that_cannot_be_written_to(folder: Path, tmp_path: Path) -> None:
 # -- interrupts -----------------------------------------------------------------------------------
 
 
+# As `python -m sexpgpu`; it says when the interpreter is up: an interrupt before that is Python's.
+STARTED = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+print("started", flush=True)
+from sexpgpu.__main__ import main
+main()
+"""
+
+
 @pytest.mark.parametrize(
     "words, sign",
     [
@@ -212,11 +222,13 @@ def test_an_interrupt_ends_any_verb(folder: Path, words: list[str], sign: str) -
     (folder / "alive").mkdir(exist_ok=True)
     (folder / "alive" / "events.jsonl").write_text("")
     process = subprocess.Popen(
-        [*COMMAND, *words], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", STARTED, *words], cwd=folder, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     try:
         assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
         said = ""
         while sign and sign not in said:
             said += process.stdout.readline()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sexpgpu.diagnostics.model import SxError
+from sexpgpu.loop import events
 from sexpgpu.loop.events import EventLog, Follower, annotate, read_events
 
 
@@ -109,8 +110,11 @@ def test_two_writers_share_the_numbering(tmp_path: Path) -> None:
     assert [r["seq"] for r in lines(tmp_path)] == list(range(102))
 
 
-def test_a_follower_goes_on_after_a_cut(tmp_path: Path) -> None:
-    """What a resume writes is given, however much it is by then; what was kept is not repeated."""
+def test_a_follower_goes_on_after_a_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a resume writes is given, however much it is by then, and whatever its clock says; what
+    was kept is not repeated."""
+    hours = iter(range(99, 9, -1))
+    monkeypatch.setattr(events, "now", lambda: f"2026-01-31T{next(hours)}:00:00.000000Z")
     log = EventLog(str(tmp_path))
     follower = Follower(str(tmp_path / "events.jsonl"))
     log.append("train", 1)
