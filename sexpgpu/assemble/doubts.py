@@ -14,13 +14,15 @@ from sexpgpu.forms.runs import RunForm
 from sexpgpu.ir.graph import Graph, Node
 from sexpgpu.source import Origin
 
-LOGITS_OPS = ("logsumexp", "log-softmax", "softmax")
-PASSING_ON = ("reshape", "cast", "transpose", "clamp")
+LOGITS_OPS = {"logsumexp": "softmax", "log-softmax": "softmax", "softmax": "softmax",
+              "softplus": "sigmoid"}  # fmt: skip
+"""What takes logits, and what makes probabilities of them."""
+PASSING_ON = ("reshape", "cast", "transpose", "clamp", "neg")
 
 
 def loss_doubts(nodes: Iterable[Node]) -> list[Diagnostic]:
-    """W-NUM-001 where what should be logits is the result of a softmax already. (That of a
-    log-softmax does no harm: its own log-softmax is the same.)"""
+    """W-NUM-001 where what should be logits is the result of a softmax or sigmoid already. (That of
+    a log-softmax does no harm: its own log-softmax is the same.)"""
     made: dict[int, Node] = {}
     found: list[Diagnostic] = []
     for node in nodes:
@@ -31,7 +33,7 @@ def loss_doubts(nodes: Iterable[Node]) -> list[Diagnostic]:
         source = made.get(id(node.operands[0]))
         while source is not None and source.op in PASSING_ON:
             source = made.get(id(source.operands[0]))
-        if source is not None and source.op == "softmax":
+        if source is not None and source.op == LOGITS_OPS[node.op]:
             labels, notes = located(source.origin, "probabilities are made here")
             used, _ = located(node.origin, "and taken as logits here")
             if used and labels and used[0].span != labels[0].span:
@@ -101,11 +103,14 @@ def remat_doubts(run: RunForm, tree: Tree) -> list[Diagnostic]:
 
 
 def idle_warnings(
-    tree: Tree, unreached: Sequence[str], graphs: Iterable[Graph]
+    tree: Tree, unreached: Sequence[str], trained: int, graphs: Iterable[Graph]
 ) -> list[Diagnostic]:
-    """W-RUN-001 for each model that no graph calls and no parameter of which any reads, and for
-    each other parameter that the loss does not depend on."""
-    used = {n.partition("/")[2] for g in graphs for n in g.inputs if n.startswith("param/")}
+    """W-RUN-001 for each model that no graph calls and no parameter of which any reads, for each
+    other parameter that the loss does not depend on (once where it depends on none of the
+    `trained`), and for each buffer that no graph reads or sets."""
+    graphs = list(graphs)
+    names = {name for g in graphs for name in (*g.inputs, *g.outputs)}
+    used = {n.partition("/")[2] for n in names if n.startswith("param/")}
     used |= {path for path, model in tree.models.items() if model.called}
     idle = [p for p in tree.models if p and not any(_is_within(path, p) for path in used)]
     told = [p for p in idle if not any(p != other and _is_within(p, other) for other in idle)]
@@ -120,6 +125,19 @@ def idle_warnings(
             f"the model {path} is never called", tree.models[path].origin,
             "call it in forward, or remove it",
         )  # fmt: skip
+    for path, buffer in tree.buffers.items():
+        if f"buffer/{path}" not in names and not any(_is_within(path, model) for model in told):
+            warn(
+                f"no graph reads or sets the buffer {path}", buffer.origin,
+                "use it in forward, or remove it",
+            )  # fmt: skip
+    if not told and 1 < trained == len(unreached):
+        warn(
+            f"the loss depends on none of the {trained} parameters", tree.root.origin,
+            "make the loss of what the model gives; comparisons, argmax, stop-gradient and a "
+            "frozen model pass no gradient on",
+        )  # fmt: skip
+        return found
     for path in unreached:
         if not any(_is_within(path, model) for model in told):
             warn(

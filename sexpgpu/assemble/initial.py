@@ -8,10 +8,11 @@ from typing import Any
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
-from sexpgpu.forms.callbacks import call_given
+from sexpgpu.forms.callbacks import asked_for, call_given
 from sexpgpu.ir.graph import Graph
 from sexpgpu.ir.types import FLOATS, TensorType, integer_range
 from sexpgpu.lisp.calls import call as call_function
+from sexpgpu.lisp.calls import primary
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.values import Function, lisp_list
 from sexpgpu.passes.pipeline import closed
@@ -33,13 +34,13 @@ class Initializers:
         """The name of the graph of an initial value. `init` is called with the shape; its value
         is a tensor of that type, a number, or a function of the shape; None: zeros."""
         trace = Trace("init", "init")
-        with tracing(trace):
+        with tracing(trace), asked_for(origin):
             result: Any = 0.0
             if init is not None:
                 shape = lisp_list(list(type.shape))
                 result = call_function(init, shape)
                 if isinstance(result, Function):
-                    result = call_given(result, (shape,), "the shape")
+                    result = primary(call_given(result, (shape,), "the shape"))
             if isinstance(result, int | float | Fraction):
                 self._check_number(what, result, type, origin)
                 return self._fill(float(result), type)

@@ -14,14 +14,15 @@ from sexpgpu.assemble.watching import Watched
 from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.diagnostics.suggest import did_you_mean
-from sexpgpu.forms.callbacks import call_given
+from sexpgpu.forms.callbacks import asked_for, call_given
 from sexpgpu.forms.groups import selector_test
 from sexpgpu.forms.models import Parameter, Tree
 from sexpgpu.forms.optimizers import Body, GroupForm, Optimizer, run_body
 from sexpgpu.ir.document import Group, Metric, State, Update
-from sexpgpu.ir.graph import Builder, Graph, Value
+from sexpgpu.ir.graph import Builder, Graph, Value, ancestors
 from sexpgpu.ir.paths import glob_matches
 from sexpgpu.ir.types import TensorType
+from sexpgpu.lisp.calls import primary
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.values import Function, String
 from sexpgpu.ops import new_builder
@@ -63,6 +64,10 @@ class Assignment:
         if left:
             self._add(DEFAULT, optimizer)
         self.warnings += rate_doubts(self.optimizers.values())
+        if tree.parameters and not self.members:
+            labels, notes = located(optimizer.origin)
+            told = f"none of the {len(tree.parameters)} parameters is trained"
+            self.warnings.append(Diagnostic(codes.W_OPT_005, told, labels, notes))
 
     def _add(
         self,
@@ -165,7 +170,8 @@ def _check_inputs(graph: Graph, what: str, origin: Origin) -> None:
 def _schedule_value(
     trace: Trace, optimizer: Optimizer, hyper: str, schedule: Function, step: Tensor
 ) -> Value:
-    result = call_given(schedule, (step,), "the step")
+    with asked_for(optimizer.origin):
+        result = primary(call_given(schedule, (step,), "the step"))
     if isinstance(result, int | float | Fraction):
         return trace.full(float(result), (), "f32")
     made = resolve(result) if isinstance(result, Tensor | TensorSource) else None
@@ -190,7 +196,9 @@ class Updates:
     """Traces the update of every parameter; parameters that differ in nothing the body asked
     about share one graph."""
 
-    __slots__ = ("_made", "_sums", "inits", "metrics", "store", "updates", "watched")
+    __slots__ = (
+        "_doubted", "_made", "_sums", "inits", "metrics", "store", "updates", "warnings", "watched"
+    )  # fmt: skip
 
     def __init__(self, store: GraphStore, inits: Initializers, watched: Watched) -> None:
         self.store = store
@@ -199,6 +207,8 @@ class Updates:
         self.updates: dict[str, Update] = {}
         self.metrics: dict[str, list[Metric]] = {}
         self._made: dict[Any, Update] = {}
+        self.warnings: list[Diagnostic] = []
+        self._doubted: set[str] = set()  # kinds that were warned of
         self._sums: dict[str, tuple[str, int]] = {}  # group -> its first parameter, its sums
 
     def add(self, parameter: Parameter, group: str, optimizer: Optimizer) -> None:
@@ -227,7 +237,7 @@ class Updates:
 
     def _trace(self, parameter: Parameter, group: str, optimizer: Optimizer) -> tuple[Update, bool]:
         trace = Trace("update", "update", context=STEP)
-        with tracing(trace):
+        with tracing(trace), asked_for(optimizer.origin):
             body, new = run_body(optimizer, trace, parameter)
         outputs: dict[str, Value] = {"p": new}
         for name, cell in body.states.items():
@@ -235,6 +245,7 @@ class Updates:
         metrics = report_metrics(trace, self.store, outputs)
         made = closed(trace.finish(outputs))
         _check_inputs(made, f"the update of {optimizer.kind}", optimizer.origin)
+        self._doubt(made, body, optimizer)
         graph = self.store.shared("update", made)
         self.metrics[graph] = metrics
         self.watched.add_update(trace, graph)
@@ -256,9 +267,24 @@ class Updates:
         update = Update(average=average, graph=graph, group=group, states=states, sums=sums)
         return update, not body.asked
 
+    def _doubt(self, graph: Graph, body: Body, optimizer: Optimizer) -> None:
+        """W-OPT-004 for a new parameter that does not depend on the old one, or on no gradient."""
+        told = None
+        if graph.inputs.get("p") not in ancestors(graph, graph.outputs["p"]):
+            told = "gives a parameter that does not depend on the old one"
+        elif not any(name == "g" or name.startswith("global/") for name in graph.inputs):
+            told = "does not use the gradient"
+        if told is None or optimizer.kind in self._doubted:
+            return
+        self._doubted.add(optimizer.kind)
+        at = body.update.origin if body.update is not None else None
+        labels, notes = located(optimizer.origin if at is None else Origin(at))
+        told = f"the update of {optimizer.kind} {told}"
+        self.warnings.append(Diagnostic(codes.W_OPT_004, told, labels, notes))
+
     def _average(self, trace: Trace, body: Body, optimizer: Optimizer) -> str | None:
         """The name of the graph of evaluation-parameter, which sees `p` and the states only."""
-        with tracing(trace):
+        with tracing(trace), asked_for(optimizer.origin):
             p = Tensor(trace.input("p", TensorType(body.parameter.shape, "f32")), trace,
                        optimizer.origin)  # fmt: skip
             average = body.averaged(p)

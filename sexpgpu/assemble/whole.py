@@ -155,7 +155,9 @@ class Assembly:
             if graph is not None:
                 store.add(graph)
         if training is not None and not self.failed:
-            self.diagnostics.extend(idle_warnings(tree, training.unreached, store.graphs.values()))
+            self.diagnostics.extend(
+                idle_warnings(tree, training.unreached, len(trained), store.graphs.values())
+            )
         updates = self._updates(tree, assignment, store, inits, watched)
         states = [(path, s.name) for path, u in updates.updates.items() for s in u.states]
         watched.offered += of_the_loop(tree.parameters, assignment.members, states)
@@ -258,6 +260,7 @@ class Assembly:
             )
             if len(self.diagnostics) > before:
                 broken.add(group_name)
+        self.diagnostics.extend(updates.warnings)
         return updates
 
     def _clip_graph(self, trained: list[Any], limit: float | None, assignment: Assignment) -> Graph:

@@ -8,7 +8,7 @@ from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.experiment import current
 from sexpgpu.forms.host import CELL_VALUE, HOST
-from sexpgpu.forms.optimizers import StateCell
+from sexpgpu.forms.optimizers import BODIES, StateCell
 from sexpgpu.forms.parse import (
     here,
     is_keyword,
@@ -92,6 +92,12 @@ def defstate(form: Any, context: Context) -> Any:
 
 def _make_state(name: str, shape: Any, dtype: Any, init: Any) -> Any:
     what = f"defstate {name}"
+    if BODIES and not LESSONS:
+        raise here(
+            codes.E_OPT_005,
+            f"{what} is a clause of defoptimizer, and stands in optimizer-update",
+            "write it before optimizer-update",
+        )
     if not LESSONS:
         raise here(codes.E_RUN_009, f"{what} has a meaning only in an optimizer and in curriculum")
     lesson = LESSONS[-1]

@@ -225,6 +225,10 @@ _CLAUSES = {"defparam": _param_clause, "defbuffer": _buffer_clause, "submodel": 
 # -- what the expansion calls -----------------------------------------------------------------
 
 
+_DEEPEST = 100  # of a model within models of its kind: far more than anybody means
+_UNDER_WAY: list[str] = []
+
+
 def _construct(kind: str, fill: Function) -> Model:
     if TRACES:
         raise here(
@@ -232,8 +236,18 @@ def _construct(kind: str, fill: Function) -> Model:
             f"the model {kind} is built inside a traced function",
             "build it once, in a submodel clause or at top level",
         )
+    if _UNDER_WAY.count(kind) == _DEEPEST:
+        raise here(
+            codes.E_PARAM_010,
+            f"the model {kind} is being made inside itself, {_DEEPEST} deep",
+            f"let its clauses end: give {kind} a depth that falls, and a :when",
+        )
     model = Model(kind, current_origin())
-    call_function(fill, model)
+    _UNDER_WAY.append(kind)
+    try:
+        call_function(fill, model)
+    finally:
+        _UNDER_WAY.pop()
     return model
 
 

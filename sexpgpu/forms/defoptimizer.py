@@ -24,6 +24,7 @@ from sexpgpu.forms.parse import (
     placed,
     shape_of,
     state_form,
+    uncalled,
     value_form,
 )
 from sexpgpu.ir.types import DTYPES, FLOATS, SCALAR_F32, TensorType
@@ -248,8 +249,9 @@ def update(optimizer: Any, p: Any, g: Any) -> Any:
     at = body("update", updating=True)
     if not isinstance(optimizer, Optimizer):
         raise here(
-            codes.E_OPT_001, f"update: an optimizer was expected, not {print_value(optimizer)}"
-        )
+            codes.E_OPT_001, f"update: an optimizer was expected, not {print_value(optimizer)}",
+            uncalled(optimizer),
+        )  # fmt: skip
     type = TensorType(at.parameter.shape, "f32")
     given: list[Tensor] = []
     for name, value in (("parameter", p), ("gradient", g)):
@@ -259,6 +261,12 @@ def update(optimizer: Any, p: Any, g: Any) -> Any:
             raise here(codes.E_OPT_002, f"update: the {name} is {shown}, not {type}")
         given.append(made)
     inner = Body(at.trace, at.parameter, optimizer, at)
+    if any(name.startswith(inner.prefix) for name in at.states):
+        raise here(
+            codes.E_OPT_001,
+            f"update: the states {inner.prefix}… are there already",
+            "an update calls each optimizer that it holds once",
+        )
     inner.evaluate()
     return inner.apply(*given)
 

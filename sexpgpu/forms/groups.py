@@ -22,6 +22,7 @@ from sexpgpu.forms.parse import (
     is_list,
     is_name,
     placed,
+    uncalled,
     value_form,
 )
 from sexpgpu.ir.paths import glob_matches
@@ -60,6 +61,14 @@ def optimizer_groups(form: Any, context: Context) -> Any:
     :tags."""
     if not isinstance(form.cdr, Cons):
         raise context.error(codes.E_OPT_003, "optimizer-groups: an optimizer was expected")
+    first = form.cdr.car
+    if isinstance(first, Cons) and isinstance(first.car, Symbol) and first.car.name == "group":
+        raise context.error(
+            codes.E_OPT_003,
+            "optimizer-groups: the optimizer of all other parameters comes before the groups",
+            at=span_of(first),
+            fix="write (optimizer-groups (optim:adamw …) (group …) …)",
+        )
     groups: list[Any] = []
     for clause in python_list(form.cdr.cdr):
         parts = python_list(clause) if is_list(clause) else []
@@ -226,6 +235,7 @@ def _base(base: Any) -> Optimizer:
         raise here(
             codes.E_OPT_003,
             f"optimizer-groups: an optimizer was expected, not {print_value(base)}",
+            uncalled(base),
         )
     return base
 
@@ -251,6 +261,7 @@ def _group(base: Optimizer, name: str, selector: Any, keys: Any) -> GroupForm:
         raise here(
             codes.E_OPT_003,
             f"group {name}: :optimizer takes an optimizer, not {print_value(chosen)}",
+            uncalled(chosen),
         )
     changed = chosen.with_values(options, also=OPTIONS)
     return GroupForm(

@@ -14,6 +14,7 @@ from sexpgpu.forms.parse import at_place, here
 from sexpgpu.ir.graph import Value
 from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.lisp.calls import call as call_function
+from sexpgpu.lisp.calls import values_list
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.state import current_origin
 from sexpgpu.lisp.values import Foreign, Function
@@ -327,7 +328,7 @@ class Body:
         type = TensorType(self.parameter.shape, "f32")
         new = resolve(result) if isinstance(result, Tensor | TensorSource) else None
         if new is None or not new.type.same_value(type):
-            shown = str(new.type) if new is not None else print_value(result)
+            shown = str(new.type) if new is not None else _shown(result)
             raise at_place(
                 codes.E_OPT_002,
                 f"the {what} of {self.optimizer.kind} gives {shown}; the parameter "
@@ -335,6 +336,12 @@ class Body:
                 function.origin or current_origin().user_span,
             )
         return new
+
+
+def _shown(result: Any) -> str:
+    """What a function of the file gave, in words."""
+    values = values_list(result)
+    return print_value(values[0]) if len(values) == 1 else f"{len(values)} values"
 
 
 BODIES: list[Body] = []

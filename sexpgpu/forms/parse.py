@@ -22,6 +22,7 @@ from sexpgpu.lisp.values import (
     KEYWORD,
     NIL,
     Cons,
+    Function,
     SrcCons,
     Symbol,
     Vector,
@@ -46,6 +47,12 @@ def call(function: Callable[..., Any], *forms: Any) -> Any:
 
 def is_keyword(value: Any) -> bool:
     return isinstance(value, Symbol) and value.module is KEYWORD
+
+
+def uncalled(value: Any) -> str | None:
+    """The fix for a constructor given in place of what it makes."""
+    named = isinstance(value, Function) and value.name not in ("", "lambda")
+    return f"call it: ({value.name} …)" if named else None
 
 
 def is_name(value: Any) -> bool:

@@ -125,6 +125,15 @@ def nodes_within(graph: Graph) -> Iterator[Node]:
             yield from nodes_within(body)
 
 
+def ancestors(graph: Graph, value: Value) -> set[Value]:
+    """The values of a graph that one of them is computed from, itself included."""
+    found = {value}
+    for node in reversed(graph.nodes):
+        if not found.isdisjoint(node.results):
+            found.update(node.operands)
+    return found
+
+
 class Builder:
     """Appends nodes. `origin` and `numerics` are given to every node until they are changed."""
 

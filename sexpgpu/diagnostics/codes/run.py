@@ -325,6 +325,16 @@ E_PARAM_009 = code(
     ).replace(":batch 3)", ":batch 3 :streams t)"),
 )
 
+E_PARAM_010 = code(
+    "E-PARAM-010",
+    title="a model that contains itself without end",
+    explain="A constructor that makes a submodel by calling itself makes another in that one, and "
+    "so on. Models within models of their kind need an end, such as a depth that falls.",
+    fix="make the part conditional: (submodel inner (tree (- depth 1)) :when (> depth 0))",
+    bad=GOOD.replace("(submodel fit (nn:linear 1 1))", "(submodel fit (line))"),
+    good=GOOD,
+)
+
 # -- optimizers (OPT) -------------------------------------------------------------------------
 
 E_OPT_001 = code(
@@ -420,6 +430,31 @@ W_OPT_003 = code(
     "loss larger.",
     fix="give a positive rate; `(group name selector :frozen t)` keeps parameters as they are",
     bad=GOOD.replace("(optim:sgd :lr 0.1)", "(optim:sgd :lr 0.0)"),
+    good=GOOD,
+)
+
+W_OPT_004 = code(
+    "W-OPT-004",
+    title="an update that does not follow parameter and gradient",
+    explain="optimizer-update returns the new parameter, the old one less a step. A result that "
+    "does not depend on the parameter is often the step alone; one that needs no gradient does not "
+    "learn.",
+    fix="return the new parameter: (- p (* lr g))",
+    bad="(defoptimizer step (&key (lr 0.1)) (optimizer-update (p g) (* lr g)))\n"
+    + GOOD.replace("(optim:sgd :lr 0.1)", "(step)"),
+    good="(defoptimizer step (&key (lr 0.1)) (optimizer-update (p g) (- p (* lr g))))\n"
+    + GOOD.replace("(optim:sgd :lr 0.1)", "(step)"),
+)
+W_OPT_005 = code(
+    "W-OPT-005",
+    title="no parameter is trained",
+    explain="Every parameter is in a frozen group, or declared with :trainable nil: the steps of "
+    "the run change nothing.",
+    fix="let a group train, or some parameters",
+    bad=GOOD.replace(
+        "(optim:sgd :lr 0.1)",
+        '(optimizer-groups (optim:sgd :lr 0.1) (group all "**" :frozen t))',
+    ),
     good=GOOD,
 )
 

@@ -366,9 +366,9 @@ W_NUM_001 = code(
     "W-NUM-001",
     title="probabilities where logits belong",
     explain="A cross-entropy, logsumexp or softmax takes the model's raw scores and does the "
-    "softmax itself. Of probabilities it makes a nearly uniform distribution: the loss cannot come "
-    "near 0, and its gradients are small.",
-    fix="remove the softmax before it; take one only where probabilities are reported",
+    "softmax itself; a binary cross-entropy and softplus do the sigmoid. Of probabilities they "
+    "make a nearly uniform distribution: the loss cannot come near 0, and its gradients are small.",
+    fix="remove the softmax or sigmoid before it; take one only where probabilities are reported",
     bad=_model("(defparam w (2 2))", "(logsumexp (softmax (matmul x w)) :axis -1)"),
     good=_model("(defparam w (2 2))", "(logsumexp (matmul x w) :axis -1)"),
 )

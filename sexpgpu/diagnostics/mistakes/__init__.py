@@ -62,15 +62,15 @@ RULES: dict[Code, tuple[Rule, ...]] = {
         variables.prefixed_string, variables.no_infinity, elsewhere.bare_dtype,
         elsewhere.advised_name, variables.field_name, variables.setq_first,
         variables.cond_clause, variables.quoted_shape, variables.called_shape,
-        declarations.listed_shape, variables.bare_metric, variables.flat_let, variables.let_closed,
-        variables.near_variable,
+        declarations.listed_shape, variables.state_shape, variables.clause_in_forward,
+        variables.bare_metric, variables.flat_let, variables.let_closed, variables.near_variable,
     ),
     lisp.E_NAME_002: _FUNCTIONS,
     lisp.W_NAME_002: _FUNCTIONS,
     lisp.E_NAME_004: (values.operator_name,),
     lisp.E_TYPE_001: (
         variables.flat_let, tensors.field_of_batch, tensors.set_element, tensors.tensor_spread,
-        tensors.array_like, values.stream_first,
+        tensors.array_like, values.stream_first, values.model_first,
     ),
     lisp.E_ARG_001: (
         tensors.shape_by_place, values.axis_by_place, tensors.axes_by_place, tensors.extent,
@@ -113,10 +113,11 @@ RULES: dict[Code, tuple[Rule, ...]] = {
     run.E_DATA_005: (
         elsewhere.dtype_name, declarations.inline_lists, declarations.distribution,
     ),
+    tensor.E_FLOW_002: (values.parameter_set,),
     tensor.E_DTYPE_004: (elsewhere.dtype_name,),
     tensor.E_OP_001: (
         variables.flat_let, tensors.greatest, tensors.model_as_tensor, tensors.numbers_as_tensor,
-        tensors.equation_first, tensors.subscript_range,
+        tensors.equation_first, tensors.subscript_range, values.schedule_by_default,
     ),
     tensor.E_SHAPE_002: (values.all_flattened,),
     tensor.E_SHAPE_003: (values.averaged_twice,),

@@ -17,6 +17,9 @@ from sexpgpu.source import Span
 
 
 def unquoted_list(found: Diagnostic, span: Span) -> Mend | None:
+    if before(span, rf"\(\s*def(?:param|buffer|state)\s+{NAME}\s+'"):
+        told = "a shape is not quoted, its extents are evaluated: remove the quote"
+        return Mend(told, (span.start - 1, span.start, ""), safe=True)
     around = before(span, rf"\(\s*(defparam|submodel|forward|defstate)\s+{NAME}\s+")
     if around is not None:
         return Mend(f"{around[1]} is a clause of defmodel or defoptimizer: move it there")
@@ -251,6 +254,35 @@ def averaged_twice(found: Diagnostic, span: Span) -> Mend | None:
         "it is one number already: a loss of sexpgpu/nn takes the mean over the batch itself, so "
         "remove the second reduction"
     )
+
+
+def model_first(found: Diagnostic, span: Span) -> Mend | None:
+    if not re.match(r"#<tensor .* is not of type function", found.headline):
+        return None
+    if not re.match(rf"\(\s*funcall\s+{NAME}\s", span.text):
+        return None
+    return Mend("the model is the first argument of objective, evaluate and predict")
+
+
+def parameter_set(found: Diagnostic, span: Span) -> Mend | None:
+    """`(setf w …)` of a parameter in forward: its variable then holds a tensor of that graph."""
+    match = before(span, rf"\(\s*(?:setf|setq|incf|decf)\s+({NAME})\s+")
+    name = match[1] if match is not None else ""
+    if not re.search(rf"\(\s*defparam\s+{re.escape(name)}\s", span.source.text):
+        return None
+    return Mend(
+        f"{name} is a parameter, which the optimizer changes: name a value made of it with "
+        f"(let (({name} …)) …); what training keeps besides is a defbuffer"
+    )
+
+
+def schedule_by_default(found: Diagnostic, span: Span) -> Mend | None:
+    if "#<function" not in found.headline:
+        return None
+    text = span.source.text
+    if text.rfind("(defoptimizer", 0, span.start) <= text.rfind("\n(", 0, span.start):
+        return None
+    return Mend("a hyperparameter may be a schedule where its default is a number: (&key (lr 0.1))")
 
 
 def float_labels(found: Diagnostic, span: Span) -> Mend | None:

@@ -21,6 +21,7 @@ ATTRIBUTES = {
     "size": "(size {})",
 }  # fmt: skip
 """What array libraries keep as attributes, as the calls that give it here."""
+OWN_SHAPE = "a list here is one of sizes; that of the parameter is (param-shape)"
 
 
 def python_constant(found: Diagnostic, span: Span) -> Mend | None:
@@ -254,10 +255,23 @@ def called_shape(found: Diagnostic, span: Span) -> Mend | None:
     if match is None:
         return None
     if match[1] == "defstate":
-        return Mend("a list here is one of sizes; that of the parameter is (param-shape)")
+        return Mend(OWN_SHAPE)
     return Mend(
         f"a list here is one of sizes, such as (64 32): ({match[2]} …) is read as two of them"
     )
+
+
+def state_shape(found: Diagnostic, span: Span) -> Mend | None:
+    """`(defstate m p)`, as where a state is made like an array."""
+    match = re.match(rf"\(\s*defstate\s+{NAME}\s+\(?({NAME})", span.text)
+    if match is None or f"variable {match[1].lower()} " not in found.headline:
+        return None
+    return Mend(OWN_SHAPE)
+
+
+def clause_in_forward(found: Diagnostic, span: Span) -> Mend | None:
+    match = before(span, r"\(\s*(submodel|defparam|defbuffer)\s+")
+    return match and Mend(f"{match[1]} is a clause of defmodel: write it before forward")
 
 
 def bare_metric(found: Diagnostic, span: Span) -> Mend | None:

@@ -229,3 +229,184 @@ def test_a_malformed_lambda_list_of_an_optimizer(parameters: str) -> None:
     (found,) = check_text(f"{GOOD}(defoptimizer o {parameters} (optimizer-update (p g) p))\n")
     assert found.code.id == "E-OPT-001"
     assert "lambda list" in found.headline
+
+
+# -- optimizers -------------------------------------------------------------------------------
+
+SGD = "(optim:sgd :lr 0.1)"
+
+
+def defined(clauses: str, call: str = "(mine)", parameters: str = "(&key (lr 0.1))"):
+    """What is said of a file whose optimizer is `mine`."""
+    text = GOOD.replace(SGD, call)
+    return check_text(
+        text.replace("(defrun", f"(defoptimizer mine {parameters} {clauses})\n(defrun")
+    )
+
+
+@pytest.mark.parametrize(
+    "call, code, place, fix",
+    [
+        ("(optim:sgd :lr #'optim:warmup-cosine)", "E-ARG-001", None, "call it: (warmup-cosine …)"),
+        ("(optim:sgd :lr #'optim:linear)", "E-ARG-001", None, "call it: (linear …)"),
+        ('(optimizer-groups #\'optim:sgd (group a "**" :lr 0.1))', "E-OPT-003", "", "call it:"),
+        ('(optimizer-groups (group a "**/w" :lr 0.1))', "E-OPT-003", "(group", "(optimizer-groups"),
+        ("(optim:muon)", "E-COND-001", None, "mend what"),
+        ("(optim:adam :b1 1.0)", "E-COND-001", None, "mend what"),
+        ('(optimizer-groups (optim:sgd) (group a "**" :frozen t))', "W-OPT-005", "(optim", "let a"),
+    ],
+)
+def test_an_optimizer_that_cannot_be(call: str, code: str, place: str | None, fix: str) -> None:
+    """Told at the user's call, also where a function of the standard module finds out."""
+    found = only(SGD, call)
+    assert found.code.id == code
+    assert (found.fix or found.code.fix).startswith((fix, f"write {fix}"))
+    assert found.span is not None
+    assert found.span.text.startswith(call if place is None else place)
+
+
+@pytest.mark.parametrize(
+    "clauses, code, said",
+    [
+        ("(optimizer-update (p g) (values p g))", "E-OPT-002", "gives 2 values"),
+        ("(optimizer-update (p g) (* lr g))", "W-OPT-004", "does not depend on the old one"),
+        ("(defstate m (param-shape)) (optimizer-update (p g) (setf m g))", "W-OPT-004", "old one"),
+        ("(optimizer-update (p g) (* p (- 1 lr)))", "W-OPT-004", "does not use the gradient"),
+        ("(optimizer-update (p g) (defstate m ()) (- p g))", "E-OPT-005", "stands in optimizer-up"),
+    ],
+)
+def test_an_update_that_is_none(clauses: str, code: str, said: str) -> None:
+    found = defined(clauses)[0]
+    assert found.code.id == code
+    assert said in found.headline
+
+
+@pytest.mark.parametrize(
+    "update",
+    ["(- p (* lr (global-sum (sum g)) p))", "(* p (global-grad-norm))"],
+)
+def test_a_gradient_seen_through_a_sum_is_seen(update: str) -> None:
+    assert defined(f"(optimizer-update (p g) {update})") == []
+
+
+def test_an_update_calls_what_it_holds_once() -> None:
+    twice = "(optimizer-update (p g) (update inner (update inner p g) g))"
+    (found,) = defined(twice, "(mine (optim:adam))", "(inner)")
+    assert (found.code.id, found.headline) == (
+        "E-OPT-001", "update: the states inner/… are there already",
+    )  # fmt: skip
+    (found,) = defined(
+        "(optimizer-update (p g) (update inner p g))", "(mine #'optim:adam)", "(inner)"
+    )
+    assert found.fix == "call it: (adam …)"
+
+
+def test_a_schedule_may_give_the_values_of_floor() -> None:
+    """What takes one value takes the first, as everywhere in the language."""
+    assert check(SGD, "(optim:sgd :lr (lambda (step) (floor (/ step 10))))") == []
+
+
+# -- models -----------------------------------------------------------------------------------
+
+
+def test_a_model_that_contains_itself() -> None:
+    found = check("(submodel fit (nn:linear 1 1))", "(submodel fit (line))")[0]
+    assert found.code.id == "E-PARAM-010"
+    assert found.headline == "the model line is being made inside itself, 100 deep"
+    tree = """(defmodel line (&optional (depth 3))
+  (submodel fit (nn:linear 1 1))
+  (submodel below (line (- depth 1)) :when (> depth 1))
+  (forward (x) (if (null below) (fit x) (below (fit x)))))
+"""
+    start, end = GOOD.index("(defmodel"), GOOD.index("(defun objective")
+    assert check_text(GOOD[:start] + tree + GOOD[end:]) == []
+
+
+@pytest.mark.parametrize("init", ["#'nn:he-normal", "(nn:he-normal)"])
+def test_an_initial_value_is_told_at_its_parameter(init: str) -> None:
+    declared = f"(defparam b (1) :init {init})"
+    found = check("(forward (x) (fit x))", f"{declared} (forward (x) (+ b (fit x)))")[0]
+    assert found.code.id in ("E-ARG-001", "E-COND-001")
+    assert found.span is not None
+    assert found.span.text == declared
+
+
+@pytest.mark.parametrize(
+    "loss",
+    ["(mean x)", "(nn:mse (funcall (frozen model) x) y)", "(mean (round (funcall model x)))"],
+)
+def test_a_loss_of_no_parameter_is_told_once(loss: str) -> None:
+    found = only("(nn:mse (funcall model x) y)", loss)
+    assert found.code.id == "W-RUN-001"
+    assert found.headline == "the loss depends on none of the 2 parameters"
+
+
+def test_a_buffer_that_nothing_touches() -> None:
+    found = only("(forward (x) (fit x))", "(defbuffer seen ()) (forward (x) (fit x))")
+    assert (found.code.id, found.headline) == (
+        "W-RUN-001", "no graph reads or sets the buffer seen",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "(mean (square (- (funcall model x) (at y :all 0))))",
+        "(mean (abs (- (at y :all 0) (funcall model x))))",
+        "(mean (where (> (at y :all 0) 0) (funcall model x) 0))",
+    ],
+)
+def test_examples_that_meet_those_of_others(loss: str) -> None:
+    found = only("(nn:mse (funcall model x) y)", loss)
+    assert found.code.id == "W-SHAPE-001"
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "(mean (square (- (funcall model x) (expand-dims (at y :all 0) 0))))",
+        "(mean (square (- (funcall model x) (at y :all 0 :new))))",
+        "(mean (* (funcall model x) (mean (at y :all 0))))",
+    ],
+)
+def test_pairs_that_are_asked_for(loss: str) -> None:
+    assert check("(nn:mse (funcall model x) y)", loss) == []
+
+
+def test_a_sigmoid_before_a_loss_of_logits() -> None:
+    loss = "(nn:binary-cross-entropy-with-logits (sigmoid (funcall model x)) y)"
+    assert only("(nn:mse (funcall model x) y)", loss).code.id == "W-NUM-001"
+
+
+# -- what was meant ---------------------------------------------------------------------------
+
+FORWARD = "(forward (x) (fit x))"
+
+
+@pytest.mark.parametrize(
+    "old, new, code, fix",
+    [
+        (FORWARD, "(defparam b '(1)) (forward (x) (+ b (fit x)))", "E-ARG-004", "a shape is not q"),
+        (FORWARD, "(forward (x) (submodel b (nn:linear 1 1)) (b (fit x)))", "E-NAME-001",
+         "submodel is a clause of defmodel: write it before forward"),
+        (FORWARD, "(defparam b (1)) (forward (x) (setf b (+ b 1)) (* b (fit x)))", "E-FLOW-002",
+         "b is a parameter, which the optimizer changes"),
+        ("(model x y)", "(x y model)", "E-TYPE-001", "the model is the first argument"),
+    ],
+)  # fmt: skip
+def test_what_was_meant(old: str, new: str, code: str, fix: str) -> None:
+    found = check(old, new)[0]
+    assert found.code.id == code
+    assert (found.fix or "").startswith(fix)
+
+
+@pytest.mark.parametrize("shape", ["p", "(zeros-like p)", "(shape p)"])
+def test_the_shape_of_a_state(shape: str) -> None:
+    found = defined(f"(defstate m {shape}) (optimizer-update (p g) (- p (+ m g)))")[0]
+    assert found.fix == "a list here is one of sizes; that of the parameter is (param-shape)"
+
+
+def test_a_schedule_needs_a_number_as_default() -> None:
+    update = "(optimizer-update (p g) (- p (* lr g)))"
+    found = defined(update, "(mine :lr (optim:cosine 0.1 10))", "(&key lr)")[0]
+    assert (found.fix or "").startswith("a hyperparameter may be a schedule where its default is a")

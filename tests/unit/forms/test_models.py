@@ -266,7 +266,7 @@ MISTAKES = {
     "(defmodel m () (forward (x) (funcall (nn:linear 3 3) x)))": "E-PARAM-006",
     "(defmodel m () (defparam w (0 3)) (forward (x) (matmul x w)))": "E-PARAM-004",
     "(defmodel m () (submodel a (nn:linear 3 0)) (forward (x) (a x)))": "E-PARAM-004",
-    "(defmodel m () (submodel a (m)) (forward (x) (a x)))": "E-LIMIT-002",
+    "(defmodel m () (submodel a (m)) (forward (x) (a x)))": "E-PARAM-010",
     "(defmodel m () (defbuffer n (2) :dtype :i32 :init 1.5) (forward (x) x))": "E-PARAM-004",
     "(defmodel m () (defbuffer n (2) :dtype :i3) (forward (x) x))": "E-PARAM-004",
     "(defmodel m () (defbuffer n () :dtype :i32) (forward (x) (setf n 0.5) x))": "E-PARAM-004",
