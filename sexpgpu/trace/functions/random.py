@@ -39,6 +39,7 @@ from sexpgpu.trace.tensor import Tensor, is_tensor, wrap
 
 KEY = TensorType((2,), "u32")
 OFFSET = TensorType((), "u32")
+BITS = {"f32": 24, "f16": 11, "bf16": 8}  # of a uniform draw: as many as the dtype's numbers have
 
 
 class Source:
@@ -101,7 +102,7 @@ def unit(source: Source, dtype: str) -> Value:
         high = _scaled(trace, cast(trace, source.high_bits(27), dtype), 2.0**26)
         low = cast(trace, source.high_bits(26, 1), dtype)
         return _scaled(trace, trace.emit("add", high, low), 2.0**-53)
-    count = {"f32": 24, "f16": 11, "bf16": 8}[dtype]
+    count = BITS[dtype]
     return _scaled(trace, cast(trace, source.high_bits(count), dtype), 2.0**-count)
 
 
@@ -126,22 +127,43 @@ def random_uniform(
     shape: Any, low: Any = 0, high: Any = 1, dtype: Any = None, name: Any = None
 ) -> Tensor:
     """Uniform in [low, high), 0 to 1 unless said; low and high may be scalar tensors or ones that
-    broadcast to the shape. f32: (bits >> 8) · 2⁻²⁴."""
-    trace = TRACES[-1]
-    wanted = float_dtype("random-uniform", dtype)
-    source = _source("random-uniform", shape, name)
-    u = unit(source, wanted)
+    broadcast to the shape. f32: (bits >> 8) · 2⁻²⁴, between other bounds low + that · (high - low),
+    rounded. What would round up to high is low."""
+    function = "random-uniform"
+    wanted = float_dtype(function, dtype)
     if not is_tensor(low) and not is_tensor(high):
-        start, end = number("random-uniform", ":low", low), number("random-uniform", ":high", high)
+        start, end = number(function, ":low", low), number(function, ":high", high)
         if start > end:
-            raise bad("random-uniform", ":high", high, f"a number from :low, {start}, up")
-        if end - start != 1:
-            u = _scaled(trace, u, float(end - start))
-        return wrap(_shifted(trace, u, float(start)) if start else u)
-    bottom = _spread("random-uniform", low, source.shape, wanted)
-    top = _spread("random-uniform", high, source.shape, wanted)
-    span = trace.emit("sub", top, bottom)
-    return wrap(trace.emit("add", trace.emit("mul", u, span), bottom))
+            raise bad(function, ":high", high, f"a number from :low, {start}, up")
+        if start == 0 and end == 1:
+            return wrap(unit(_source(function, shape, name), wanted))
+    source = _source(function, shape, name)
+    bottom = _spread(function, low, source.shape, wanted)
+    top = _spread(function, high, source.shape, wanted)
+    return wrap(_between(source, bottom, top))
+
+
+def _between(source: Source, low: Value, high: Value) -> Value:
+    """Uniform in [low, high), whose dtype and shape are those of the draw.
+
+    In f64 the product of the draw's bits and the range is exact: its sum with low is the same on
+    every backend, though XLA joins a product and a sum where it can and NumPy does not. (Of f64
+    itself the last bit may differ.) Halves, for the range itself may be beyond the dtype."""
+    trace = source.trace
+    dtype = low.type.dtype
+    wide = "f64" if dtype == "f64" else "f32"
+    start = _scaled(trace, cast(trace, low, wide), 0.5)
+    half = trace.emit("sub", _scaled(trace, cast(trace, high, wide), 0.5), start)
+    if dtype == "f64":
+        x = trace.emit("add", trace.emit("mul", unit(source, dtype), half), start)
+        x = _scaled(trace, x, 2.0)
+    else:
+        count = BITS[dtype]
+        step = _scaled(trace, cast(trace, half, "f64"), 2.0 ** (1 - count))
+        steps = trace.emit("mul", cast(trace, source.high_bits(count), "f64"), step)
+        x = trace.emit("add", steps, cast(trace, low, "f64"))
+        x = cast(trace, cast(trace, x, "f32"), dtype)
+    return trace.emit("select", trace.emit("lt", x, high), x, low)
 
 
 def _spread(name: str, value: Any, shape: Shape, dtype: str) -> Value:
@@ -186,13 +208,24 @@ def random_truncated_normal(
         raise bad(function, ":low", low, "bounds that hold more of the distribution than 10^-6")
     source = _source(function, shape, name)
     trace = source.trace
-    u = _shifted(trace, _scaled(trace, _open_unit(source, wanted), most - least), least)
+    if wanted == "f64":
+        u = _shifted(trace, _scaled(trace, _open_unit(source, wanted), most - least), least)
+    else:  # the product of 24 and 29 bits is exact, as in _between
+        middle = _shifted(trace, cast(trace, source.high_bits(23), "f64"), 0.5)
+        u = _shifted(trace, _scaled(trace, middle, _shortened(most - least) * 2.0**-23), least)
+        u = cast(trace, u, "f32")
     x = _scaled(trace, trace.emit("erf-inv", u), math.sqrt(2.0))
     # erf-inv rounds: the ends may leave the range by an ulp.
     bottom = trace.full(float(start), x.type.shape, x.type.dtype)
     top = trace.full(float(end), x.type.shape, x.type.dtype)
     held = trace.emit("min", trace.emit("max", x, bottom), top)
     return wrap(cast(trace, held, wanted))
+
+
+def _shortened(x: float) -> float:
+    """A float of 29 significant bits that is near."""
+    fraction, exponent = math.frexp(x)
+    return math.ldexp(round(math.ldexp(fraction, 29)), exponent - 29)
 
 
 @tensor_function("random-gumbel", "(shape &key dtype name)")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from trace_driving import call, refused, run, world
 
+import sexpgpu as sx
 from sexpgpu.trace.marked import MarkedInt
 
 SHAPE = [400, 250]
@@ -35,6 +36,46 @@ def test_uniform() -> None:
     assert draw("random-uniform", SHAPE, dtype=":bf16").astype(np.float32).max() < 1
 
 
+RANGES = [
+    (0.6, 1.4), (1, 2), (1e8, 1e8 + 8), (1000, 1001), (-3e38, 3e38), (0, 1e-30), (5, 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16", "f64"])
+def test_uniforms_stay_below_high_and_are_equal_on_both_backends(dtype: str) -> None:
+    """Also where a sum would round up to high, and where the range itself is beyond the dtype."""
+    ranges = [r for r in RANGES if dtype != "f16" or max(map(abs, r)) < 6e4]
+    forms = [f"(random-uniform '(3000) :low {a} :high {b} :dtype :{dtype})" for a, b in ranges]
+    text = f"(lambda () (values {' '.join(forms)}))"
+    drawn = sx.function(text)()
+    for (low, high), x, other in zip(ranges, drawn, sx.function(text, device="cpu")(), strict=True):
+        low, high = (np.asarray(bound).astype(x.dtype) for bound in (low, high))
+        assert np.isfinite(x.astype(np.float64)).all()
+        assert (x >= low).all()
+        assert (x < high).all() or low == high
+        if dtype == "f64":
+            bound = 4e-16 * float(np.abs([low, high]).max())  # joined with the sum, or not
+            np.testing.assert_allclose(x, other, rtol=0, atol=bound)
+        else:
+            np.testing.assert_array_equal(x, other)
+        start, end = float(low), float(high)
+        if abs(start) < 100 or end > 1e38:  # else only few numbers lie between them
+            middle = (start + end) / 2
+            assert abs(x.astype(np.float64).mean() - middle) <= 0.03 * (end - start)
+
+
+def test_bounds_may_be_tensors() -> None:
+    text = "(lambda (a b) (random-uniform '(2000 2) :low a :high b))"
+    low, high = np.float32([1, -3]), np.float32([1.0000001, 3])
+    u = sx.function(text)(low, high)
+    np.testing.assert_array_equal(u, sx.function(text, device="cpu")(low, high))
+    assert (u[:, 0] == 1).all()
+    assert u[:, 1].min() < -2.9
+    assert u[:, 1].max() > 2.9
+    same = sx.function("(lambda () (random-uniform '(2000 2) :low -3 :high 3))")()
+    np.testing.assert_array_equal(u[:, 1], same[:, 1])
+
+
 def test_normal_and_its_kin() -> None:
     z = draw("random-normal", SHAPE)
     assert abs(z.mean()) < 0.01
@@ -55,6 +96,9 @@ def test_a_truncated_normal_between_other_bounds() -> None:
     t = draw("random-truncated-normal", SHAPE, low=0.5, high=3)
     assert 0.5 <= t.min() < 0.51
     assert 2.9 < t.max() <= 3
+    text = "(lambda () (random-truncated-normal '(4000) :low 0.5 :high 3))"
+    both = [sx.function(text, device=device)() for device in ("interp", "cpu")]
+    np.testing.assert_array_max_ulp(*both, 3)
     # the mean is (phi(a) - phi(b)) / (Phi(b) - Phi(a))
     density = [math.exp(-x * x / 2) / math.sqrt(2 * math.pi) for x in (0.5, 3.0)]
     mass = (math.erf(3 / math.sqrt(2)) - math.erf(0.5 / math.sqrt(2))) / 2
