@@ -65,7 +65,7 @@ def call_with_model(
     )
 
 
-def bad_result(function: Function, what: str, got: Any) -> SxError:
+def bad_result(function: Function, what: str, got: Any, fix: str | None = None) -> SxError:
     shown = str(got.type) if isinstance(got, Tensor) else print_value(got)
     span = function.origin
     return SxError(
@@ -73,6 +73,7 @@ def bad_result(function: Function, what: str, got: Any) -> SxError:
             codes.E_RUN_008,
             f"{function.name} returned {shown}; {what} was expected",
             [Label(span, "this function")] if span is not None else [],
+            fix=fix,
         )
     )
 
@@ -94,13 +95,16 @@ def scalar_f32(trace: Trace, function: Function, value: Any, what: str) -> Value
 def tensors_of(trace: Trace, function: Function, values: list[Any]) -> list[Value]:
     """What a call gave as values of the trace: tensors, and numbers as f32 scalars; nil is left
     out. Otherwise E-RUN-008."""
-    return [
-        resolve(value).value
-        if isinstance(value, Tensor | TensorSource)
-        else scalar_f32(trace, function, value, "tensors")
-        for value in values
-        if value is not NIL
-    ]
+    made: list[Value] = []
+    for value in values:
+        if isinstance(value, Tensor | TensorSource):
+            made.append(resolve(value).value)
+        elif isinstance(value, int | float | Fraction):
+            made.append(constant(trace, function.name, value, (), "f32"))
+        elif value is not NIL:
+            fix = "return a tensor, or several: (values a b), (values-list list)"
+            raise bad_result(function, "tensors", value, fix)
+    return made
 
 
 def is_scalar_float(value: Any) -> bool:

@@ -49,6 +49,7 @@ from sexpgpu.lisp.values import (
     python_list,
 )
 from sexpgpu.trace.context import TRACES
+from sexpgpu.trace.tensor import is_tensor
 
 DEFUN = CL.own("defun")
 SYMBOL_MACROLET = CL.own("symbol-macrolet")
@@ -384,7 +385,11 @@ _PART_FUEL = 100  # a part is far more than a step: an absurd count must end in 
 def _repeat(count: Any, make: Function) -> Model:
     if not isinstance(count, int) or count < 1:
         raise here(
-            codes.E_PARAM_001, f"repeat: a positive integer was expected, not {print_value(count)}"
+            codes.E_PARAM_001,
+            f"repeat: a positive integer was expected, not {print_value(count)}",
+            fix="repeat makes a model of n layers; tensors: (repeat-elements x n), (tile x reps)"
+            if is_tensor(count)
+            else None,
         )
     parts: dict[str, Any] = {}
     for i in range(count):

@@ -19,7 +19,7 @@ from sexpgpu.trace.arguments import is_number
 from sexpgpu.trace.context import TRACES, Trace
 from sexpgpu.trace.errors import check_noted_once, outside
 from sexpgpu.trace.functions.gradient import recomputed
-from sexpgpu.trace.tensor import Tensor, TensorSource, resolve, wrap
+from sexpgpu.trace.tensor import Tensor, TensorSource, is_tensor, resolve, wrap
 
 
 class Parameter(TensorSource):
@@ -250,6 +250,9 @@ def make_stack(kind: str, parts: dict[str, Part], origin: Origin, edges: bool) -
             raise here(
                 codes.E_PARAM_001,
                 f"{kind}: a model or a function was expected, not {print_value(part)}",
+                fix="(stack-tensors (list a b)) joins tensors along a new axis"
+                if is_tensor(part)
+                else None,
             )
         model.add(name, part)
     model.forward = Function(

@@ -241,6 +241,15 @@ ABSENT_VARIABLES = {
     name: (why, fix) for names, why, fix in _ABSENT_VARIABLES for name in names.split()
 }
 """Variables of Common Lisp that are not here, in the same way."""
+_COPY = "no form changes a tensor; {} gives a changed copy: (setf x {})"
+PLACES = {
+    "at": _COPY.format("set-at", "(set-at x value i)") + ", or add-at for incf",
+    "take": _COPY.format("set-at", "(set-at x value ids)"),
+    "gather": _COPY.format("scatter", "(scatter x ids values)"),
+    "dynamic-slice": _COPY.format("dynamic-update-slice", "(dynamic-update-slice x y starts)"),
+    "shape": "the shape is fixed: (setf x (reshape x shape))",
+}
+"""What has no place that could be set, though one may look for it: what to do instead."""
 LEAVE = {"exit", "quit", "bye"}
 """How other dialogues are left."""
 FUNCTIONS = {**_table(_FUNCTIONS), **OPERATORS}

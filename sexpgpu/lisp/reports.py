@@ -17,6 +17,7 @@ from sexpgpu.lisp.values import (
     KEYWORD,
     UNBOUND,
     Condition,
+    Cons,
     Foreign,
     Function,
     Module,
@@ -61,6 +62,10 @@ _LIMITS: dict[str, tuple[Code, str]] = {
     "expansion": (codes.E_LIMIT_007, "a macro expanded more than {} times"),
 }
 MAX_NOTES = 8
+_SPREAD = frozenset(
+    ("+", "*", "-", "/", "=", "/=", "<", ">", "<=", ">=", "max", "min", "gcd", "lcm")
+)
+"""Functions of any number of numbers, which are often given a list of them."""
 
 
 def code_of(condition: Condition) -> Code:
@@ -220,7 +225,10 @@ def _fix(
     scope = slots.get("scope") if isinstance(slots.get("scope"), Scope) else None
     datum = slots.get("datum")
     if code is codes.E_TYPE_001 and isinstance(datum, Foreign):
-        return datum.lisp_advice(str(slots.get("expected"))), []
+        expected, operator = slots.get("expected"), slots.get("operator")
+        return datum.lisp_advice(str(expected), str(operator or "")), []
+    if code is codes.E_TYPE_001 and isinstance(datum, Cons) and slots.get("operator") in _SPREAD:
+        return f"for the elements of a list write (apply #'{slots['operator']} list)", []
     if code is codes.E_NAME_001 and isinstance(name, Symbol):
         later = defined_later(name, site.span)
         if later is not None:
@@ -229,7 +237,7 @@ def _fix(
     if code is codes.E_NAME_002:
         if isinstance(name, Symbol):
             return function_fix(name, module, scope, site.span), []
-        return None, []
+        return _place_fix(name), []
     if code is codes.E_ARG_003 and slots.get("near"):
         return f"write {slots['near']}", []
     if code is codes.E_ARG_003 and isinstance(name, Symbol):
@@ -245,6 +253,14 @@ def _fix(
     if code is codes.E_ARG_002 and isinstance(slots.get("function"), Function):
         return _keyword_fix(slots["function"], slots.get("key"))
     return None, []
+
+
+def _place_fix(name: Any) -> str | None:
+    """What to write where the list (setf NAME) has no definition."""
+    from sexpgpu.lisp.other_names import PLACES
+
+    place = name.cdr.car if isinstance(name, Cons) and isinstance(name.cdr, Cons) else None
+    return PLACES.get(place.name) if isinstance(place, Symbol) else None
 
 
 def _count_fix(function: Function) -> tuple[str | None, list[Note]]:

@@ -400,8 +400,9 @@ class Foreign:
         NotImplemented: it is not for that function (the Lisp raises its type-error)."""
         return NotImplemented
 
-    def lisp_advice(self, expected: str) -> str | None:
-        """What to write where a value of that type was wanted and this one given, or None."""
+    def lisp_advice(self, expected: str, function: str = "") -> str | None:
+        """What to write where a value of that type was wanted and this one given, or None;
+        `function` is the builtin that wanted it, where one did."""
         return None
 
     def lisp_function(self) -> Function | None:

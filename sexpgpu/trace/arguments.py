@@ -30,6 +30,16 @@ from sexpgpu.trace.tensor import Tensor, TensorSource, is_tensor, resolve
 
 MAX_ELEMENTS = 1 << 40
 
+# What others call the dtypes.
+OTHER_DTYPES = {
+    "float32": "f32", "float": "f32", "single": "f32", "fp32": "f32", "single-float": "f32",
+    "float64": "f64", "double": "f64", "double-float": "f64", "fp64": "f64",
+    "float16": "f16", "half": "f16", "fp16": "f16", "bfloat16": "bf16", "bfloat": "bf16",
+    "int8": "i8", "int16": "i16", "int32": "i32", "int": "i32", "integer": "i32", "fixnum": "i32",
+    "int64": "i64", "long": "i64", "uint8": "u8", "byte": "u8", "uint16": "u16", "uint32": "u32",
+    "uint": "u32", "uint64": "u64", "boolean": "bool", "bool_": "bool",
+}  # fmt: skip
+
 
 def bad(name: str, what: str, value: Any, wanted: str, fix: str | None = None) -> SxError:
     """The SxError of an argument of the wrong kind."""
@@ -59,7 +69,8 @@ def items_of(name: str, what: str, value: Any) -> list[Any]:
                 walked(at, len(items))
         if at is NIL:
             return items
-    raise bad(name, what, value, "a list")
+    fix = f"write (list {value})" if is_number(value) else None
+    raise bad(name, what, value, "a list", fix)
 
 
 def integer(
@@ -110,15 +121,23 @@ def dtype_of(name: str, value: Any) -> str:
     """The dtype that a keyword names."""
     if isinstance(value, Symbol) and value.module is KEYWORD and value.name in DTYPES:
         return value.name
-    said = value.name if isinstance(value, Symbol) else brief(value)
-    hint = (
-        did_you_mean(f":{said}", [f":{d}" for d in DTYPES]) if isinstance(value, Symbol) else None
-    )
+    said = value.name if isinstance(value, Symbol) else text_or_brief(value)
+    hint = None
+    if said in DTYPES:
+        hint = f"write the keyword :{said}"
+    elif said in OTHER_DTYPES:
+        hint = f"write :{OTHER_DTYPES[said]}"
+    elif isinstance(value, Symbol):
+        hint = did_you_mean(f":{said}", [f":{d}" for d in DTYPES])
     raise failure(
         E_DTYPE_004,
         f"{name}: there is no dtype {brief(value)}",
         fix=hint or "the dtypes are " + " ".join(f":{d}" for d in DTYPES),
     )
+
+
+def text_or_brief(value: Any) -> str:
+    return value.text if isinstance(value, String) else brief(value)
 
 
 def float_dtype(name: str, value: Any) -> str:
@@ -168,11 +187,12 @@ def shape_of(name: str, value: Any, what: str = "the shape") -> list[int]:
     sizes = items_of(name, what, value)
     for size in sizes:
         if not isinstance(size, int) or size < 0:
-            fix = "use ordinary integers: (dim x i) gives a tensor's extent"
+            fix = "use ordinary integers: (dim x i) gives a tensor's extent; one extent may be -1 "
+            fix += "in reshape, and is then what is left"
             raise failure(
                 E_SHAPE_008,
                 f"{name}: {what} {brief(value)} holds {brief(size)}, wanted sizes from 0 up",
-                fix=fix if is_tensor(size) else None,
+                fix=fix if is_tensor(size) or size == -1 else None,
             )
     if size_of(sizes) > MAX_ELEMENTS:
         raise failure(E_SHAPE_008, f"{name}: {what} {brief(value)} has more than 2^40 elements")

@@ -15,7 +15,7 @@ from sexpgpu.diagnostics.codes.tensor import E_DTYPE_001, E_DTYPE_002, E_DTYPE_0
 from sexpgpu.diagnostics.model import SxError
 from sexpgpu.ir.graph import Value
 from sexpgpu.ir.types import FLOATS, INTEGERS, ITEMSIZE, SIGNED, integer_range, kind
-from sexpgpu.lisp.values import NIL, T
+from sexpgpu.lisp.values import KEYWORD, NIL, Cons, Symbol, T, Vector
 from sexpgpu.reader.printer import brief
 from sexpgpu.trace.arguments import bad, is_number
 from sexpgpu.trace.context import TRACES, Trace
@@ -199,7 +199,7 @@ def same_dtype(name: str, items: Sequence[Any], allow: str, what: Any = ()) -> l
             found.append(item)
         else:
             wanted = "a tensor or t or nil" if allow == LOGICAL else "a tensor or a number"
-            raise bad(name, named(items, what)[at][0], item, wanted)
+            raise bad(name, named(items, what)[at][0], item, wanted, _mend(name, item))
     if dtype is None:
         dtype = _dtype_of_numbers(name, found, fraction)
     elif fraction and dtype in INTEGERS:
@@ -217,6 +217,26 @@ def same_dtype(name: str, items: Sequence[Any], allow: str, what: Any = ()) -> l
         else:
             result.append((item, dtype))
     return result
+
+
+_ALONG = {"max": "amax", "min": "amin", "+": "sum", "*": "prod"}  # functions along an axis
+
+
+def _mend(name: str, item: Any) -> str | None:
+    """What to write in place of an operand that is neither a tensor nor a number."""
+    if isinstance(item, Symbol) and item.module is KEYWORD:
+        other = _ALONG.get(name)
+        return f"along an axis write ({other} x :axis n)" if other else None
+    if isinstance(item, Cons | Vector):
+        return (
+            f"for numbers write (constant list); for a list of tensors (apply #'{name} list), or "
+            "(stack-tensors list)"
+        )
+    if item is T:
+        return "write 1, or (cast test :f32) for a bool tensor"
+    if item is NIL:
+        return "leave it out where it is not given: (if (null y) x …)"
+    return None
 
 
 def _dtype_of_numbers(name: str, found: list[Any], fraction: bool) -> str:

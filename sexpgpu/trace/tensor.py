@@ -37,12 +37,6 @@ REFUSED: dict[str, str] = {
     "ftruncate": "truncate, which keeps a tensor's dtype",
 }
 
-SEQUENCES = ("list", "sequence", "vector", "array")
-SEQUENCE_FIX = (
-    "a tensor is no list, and its operations take all rows at once; to go along its first axis, "
-    "write (scan f init x) for a loop in the graph, or (split x (dim x 0)) for a list of slices"
-)
-
 TRUTH_FIX = (
     "choose elementwise with (where test a b) and combine tests with logical-and, logical-or, "
     "logical-not; to ask whether an optional tensor was given, write (null mask)"
@@ -73,8 +67,10 @@ class Tensor(Foreign):
         place = f" {span.source.name}:{span.line}" if span is not None else ""
         return f"#<tensor {self.value.type}{place}>"
 
-    def lisp_advice(self, expected: str) -> str | None:
-        return SEQUENCE_FIX if expected in SEQUENCES else None
+    def lisp_advice(self, expected: str, function: str = "") -> str | None:
+        from sexpgpu.trace.advice import advice
+
+        return advice(expected, function)
 
     def lisp_operate(self, name: str, arguments: tuple[Any, ...]) -> Any:
         return operate(name, arguments)
@@ -99,8 +95,10 @@ class TensorSource(Foreign):
     def lisp_truth(self) -> bool:
         raise no_truth(TRACES[-1].tensor_of(self) if TRACES else self)
 
-    def lisp_advice(self, expected: str) -> str | None:
-        return SEQUENCE_FIX if expected in SEQUENCES else None
+    def lisp_advice(self, expected: str, function: str = "") -> str | None:
+        from sexpgpu.trace.advice import advice
+
+        return advice(expected, function)
 
     def lisp_operate(self, name: str, arguments: tuple[Any, ...]) -> Any:
         return operate(name, arguments)
