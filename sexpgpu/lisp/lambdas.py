@@ -84,6 +84,7 @@ class LambdaNode(Node):
         frame = Frame(outer)
         tier = self.tier
         tier.outer, tier.frame = outer, frame
+        frame.tier = tier
         for var in self.required:
             var.place(frame)
         if not self.optional and self.rest is None and self.keys is None:

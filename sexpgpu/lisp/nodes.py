@@ -86,6 +86,7 @@ class LocalRef(Node):
 
     def __init__(self, var: Var, site: Site | None = None) -> None:
         self.var = var
+        var.references += 1
         self.site = site
 
     def emit(self, frame: Frame) -> Run:

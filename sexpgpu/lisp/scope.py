@@ -25,14 +25,16 @@ class Level:
 
 class Frame:
     """The layout of a run-time frame; known when the code of its body has been made. `reaches`:
-    code inside it uses a variable of a frame around it."""
+    code inside it uses a variable of a frame around it. `tier`: of the function whose frame it is,
+    None of one that a form made inside."""
 
-    __slots__ = ("parent", "reaches", "size")
+    __slots__ = ("parent", "reaches", "size", "tier")
 
     def __init__(self, parent: Frame | None = None) -> None:
         self.parent = parent
         self.reaches = False
         self.size = 1
+        self.tier: Any = None
 
     def add(self) -> int:
         """A new slot."""
@@ -49,6 +51,7 @@ class Var:
 
     `inits` are the nodes of the values that it is bound to, None when they are not known (it is a
     parameter, say); `sets` those of the values that it is set to.
+    `references` counts the nodes that look at it.
     """
 
     __slots__ = (
@@ -58,6 +61,7 @@ class Var:
         "inits",
         "level",
         "name",
+        "references",
         "sets",
         "used",
         "written",
@@ -68,6 +72,7 @@ class Var:
         self.level = level
         self.inits: list[Any] | None = None
         self.sets: list[Any] = []
+        self.references = 0
         self.captured = False
         self.used = False
         self.written: Any = None  # by a macro's text (lisp.hygiene)

@@ -46,6 +46,15 @@ def thresholds(calls: int, turns: int) -> Generator[None]:
         THRESHOLDS.calls, THRESHOLDS.turns = saved
 
 
+def heat_around(frame: Frame | None) -> None:
+    """The function around a frame is hot from its next call on: it does much, however rarely it is
+    called. (One that has to stay cold has FOREVER left.)"""
+    while frame is not None and frame.tier is None:
+        frame = frame.parent
+    if frame is not None and frame.tier.left <= THRESHOLDS.calls:
+        frame.tier.left = min(frame.tier.left, 0)
+
+
 class FunctionTier:
     """Of one lambda expression, shared by its closures.
 
@@ -79,6 +88,7 @@ class FunctionTier:
                 self.left = FOREVER
                 self.latest = None
                 return None
+            heat_around(self.outer)
         hot = self.make(parent)
         latest = self.latest
         if latest is not None and latest.call is cold:
@@ -106,4 +116,5 @@ class LoopTier:
             self.run = compile_loop(self)
             if self.run is None:
                 self.left = FOREVER
+            heat_around(self.frame)
         return self.run

@@ -195,16 +195,21 @@ def walked(at: Any, count: int) -> None:
     and `at` is next: little for an ordinary list, in full for a long one. A circular list is a
     type-error, soon."""
     STATE.charge(_WALK_CHARGE if count > 1 << 16 else _WALK_CHARGE >> 3)
-    if count & (count - 1) == 0 and count > 1 << 12 and _is_circular(at):
+    if is_circular_after(at, count):
         raise type_error(at, "list", "the list is circular")
     if count > STATE.limits.objects:
         raise limit("objects", STATE.limits.objects)
 
 
-def _is_circular(at: Any) -> bool:
-    """Whether going along a list comes back to where it was (Floyd's two runners)."""
+def is_circular_after(at: Any, count: int) -> bool:
+    """Whether a list, of which `count` elements have been walked, comes back to where it was: asked
+    now and then (Floyd's two runners), and no further than costs little beside the walk."""
+    if count & (count - 1) or count <= 1 << 12:
+        return False
     slow = at
-    while isinstance(at, Cons) and isinstance(at.cdr, Cons):
+    for _ in repeat(None, count >> 3):
+        if not (isinstance(at, Cons) and isinstance(at.cdr, Cons)):
+            return False
         at, slow = at.cdr.cdr, slow.cdr
         if at is slow:
             return isinstance(at, Cons)
@@ -214,18 +219,36 @@ def _is_circular(at: Any) -> bool:
 def list_items(value: Any) -> list[Any]:
     """The elements of a proper list; a dotted list or an atom is a type-error."""
     items: list[Any] = []
+    append = items.append
     at = value
-    while isinstance(at, Cons):
-        for _ in repeat(None, _WALK_CHARGE):
-            items.append(at.car)
-            at = at.cdr
-            if not isinstance(at, Cons):
-                break
-        if len(items) & (_WALK_CHARGE - 1) == 0:
-            walked(at, len(items))
+    while True:
+        try:
+            for _ in repeat(None, _WALK_CHARGE):
+                append(at.car)
+                at = at.cdr
+        except AttributeError:  # no cons has come: cheaper than to ask each
+            break
+        walked(at, len(items))
     if at is not NIL:
         raise type_error(at, "list")
     return items
+
+
+def proper_items(value: Any) -> list[Any] | None:
+    """The elements of a proper list; None of a dotted or circular one, and of what is none."""
+    items: list[Any] = []
+    append = items.append
+    at = value
+    while True:
+        try:
+            for _ in repeat(None, _WALK_CHARGE):
+                append(at.car)
+                at = at.cdr
+        except AttributeError:
+            return items if at is NIL else None
+        if is_circular_after(at, len(items)):
+            return None
+        walked(at, len(items))
 
 
 def list_conses(value: Any) -> list[Cons]:

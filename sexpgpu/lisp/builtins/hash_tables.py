@@ -39,14 +39,16 @@ _KEYS: dict[str, Callable[[Any], Any]] = {
 
 
 class HashTable:
-    """A hash table: Python keys that agree with the test, to (key, value) in insertion order."""
+    """A hash table. `entries` has the values by marks, Python keys that agree with the test, in
+    insertion order; `keys` has the key of a mark that is not the key itself."""
 
-    __slots__ = ("entries", "key_of", "size", "test_name")
+    __slots__ = ("entries", "key_of", "keys", "size", "test_name")
 
     def __init__(self, test_name: str = "eql", size: int = 14) -> None:
         self.test_name = test_name
         self.key_of = _KEYS[test_name]
-        self.entries: dict[Any, tuple[Any, Any]] = {}
+        self.entries: dict[Any, Any] = {}
+        self.keys: dict[Any, Any] = {}
         self.size = size
 
     def __str__(self) -> str:
@@ -54,23 +56,34 @@ class HashTable:
 
     def get(self, key: Any, default: Any = None) -> Any:
         """The value of a key, or the default."""
-        entry = self.entries.get(self.key_of(key))
-        return default if entry is None else entry[1]
+        return self.entries.get(self.key_of(key), default)
 
     def put(self, key: Any, value: Any) -> None:
         """Set the value of a key; a known key keeps its place."""
         mark = self.key_of(key)
-        entry = self.entries.get(mark)
-        self.entries[mark] = (key if entry is None else entry[0], value)
+        if mark is not key and mark not in self.entries:
+            self.keys[mark] = key
+        self.entries[mark] = value
+
+    def remove(self, key: Any) -> bool:
+        """Remove a key; whether it was there."""
+        mark = self.key_of(key)
+        self.keys.pop(mark, None)
+        return self.entries.pop(mark, None) is not None
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        self.entries.clear()
+        self.keys.clear()
 
     def same_content(self, other: HashTable, same: Callable[[Any, Any], bool]) -> bool:
         """Whether both have the same test, the same keys, and the same values by `same`."""
         if self.test_name != other.test_name or len(self.entries) != len(other.entries):
             return False
         STATE.charge(len(self.entries))
-        for mark, (_, value) in self.entries.items():
-            entry = other.entries.get(mark)
-            if entry is None or not same(value, entry[1]):
+        for mark, value in self.entries.items():
+            found = other.entries.get(mark)
+            if found is None or not same(value, found):
                 return False
         return True
 
@@ -107,8 +120,8 @@ def hash_table_p(value: Any) -> Any:
 @builtin("gethash", "(key table &optional default)")
 def gethash(key: Any, table: Any, default: Any = NIL) -> Any:
     """The value of KEY in TABLE (or DEFAULT), and whether it is there."""
-    entry = hash_table_argument(table).entries.get(table.key_of(key))
-    return MV((default, NIL)) if entry is None else MV((entry[1], T))
+    found = hash_table_argument(table).entries.get(table.key_of(key))
+    return MV((default, NIL)) if found is None else MV((found, T))
 
 
 @builtin("(setf gethash)", "(new key table &optional default)")
@@ -121,14 +134,13 @@ def set_gethash(new: Any, key: Any, table: Any, default: Any = NIL) -> Any:
 @builtin("remhash", "(key table)")
 def remhash(key: Any, table: Any) -> Any:
     """Remove KEY from TABLE; whether it was there."""
-    hash_table_argument(table)
-    return truth(table.entries.pop(table.key_of(key), None) is not None)
+    return truth(hash_table_argument(table).remove(key))
 
 
 @builtin("clrhash", "(table)")
 def clrhash(table: Any) -> Any:
     """Remove all entries of TABLE; gives TABLE."""
-    hash_table_argument(table).entries.clear()
+    hash_table_argument(table).clear()
     return table
 
 
@@ -136,12 +148,12 @@ def clrhash(table: Any) -> Any:
 def maphash(function: Any, table: Any) -> Any:
     """Call FUNCTION with each key and value of TABLE, in the order they came in."""
     call = binary(function)
-    entries = hash_table_argument(table).entries
+    entries, keys = hash_table_argument(table).entries, table.keys
     STATE.charge(len(entries))
     for mark in list(entries):
-        entry = entries.get(mark)  # the function may have removed it
-        if entry is not None:
-            call(entry[0], entry[1])
+        value = entries.get(mark)  # the function may have removed it
+        if value is not None:
+            call(keys.get(mark, mark), value)
     return NIL
 
 
@@ -193,9 +205,9 @@ class HashIterator:
     def next(self) -> tuple[Any, Any] | None:
         """The next entry that is still there, or None."""
         for mark in self.marks:
-            entry = self.table.entries.get(mark)
-            if entry is not None:
-                return entry
+            value = self.table.entries.get(mark)
+            if value is not None:
+                return self.table.keys.get(mark, mark), value
         return None
 
 

@@ -16,9 +16,17 @@ from sexpgpu.lisp.builtins.sequence_types import sequence_builder
 from sexpgpu.lisp.calls import as_function
 from sexpgpu.lisp.registry import BUILTINS, builtin
 from sexpgpu.lisp.state import STATE
-from sexpgpu.lisp.values import NIL, Cons
+from sexpgpu.lisp.values import NIL, Cons, String
 
 Keyed = tuple[Any, Any]  # (key, element)
+
+# The predicates of CL that Python knows: whether they compare texts, and whether small comes first.
+_ORDERS = {
+    "<": (False, True),
+    ">": (False, False),
+    "string<": (True, True),
+    "string>": (True, False),
+}
 
 
 def _merged(left: list[Keyed], right: list[Keyed], less: Any) -> list[Keyed]:
@@ -37,27 +45,40 @@ def _merged(left: list[Keyed], right: list[Keyed], less: Any) -> list[Keyed]:
     return result
 
 
-def _natural_order(items: list[Any], predicate: Any) -> list[Any] | None:
-    """The items in order when they are integers and the predicate is CL's own `<` or `>`: no Lisp
-    runs then, and Python's sort may do it. None otherwise."""
+def _natural_keys(keys: list[Any], predicate: Any) -> tuple[list[Any], bool] | None:
+    """Keys that Python puts in the order of the predicate, and whether small comes first: when they
+    are numbers and the predicate is CL's own `<` or `>`, or strings and it is `string<` or `string>`.
+    No Lisp runs then. None otherwise."""
     function = as_function(predicate)
-    ascending = function is BUILTINS["<"].function
-    if not ascending and function is not BUILTINS[">"].function:
+    order = _ORDERS.get(function.name)
+    if order is None or function is not BUILTINS[function.name].function:
         return None
-    if set(map(type, items)) != {int}:
-        return None
-    STATE.charge(len(items) * len(items).bit_length())
-    return sorted(items, reverse=not ascending)
+    texts, ascending = order
+    kinds = set(map(type, keys))
+    if texts:
+        if kinds != {String} or any(key.fill is not None for key in keys):
+            return None
+        keys = [key.text for key in keys]
+        STATE.charge(sum(map(len, keys)) // 16)
+    elif kinds != {int} and (kinds - {int, float} or any(key != key for key in keys)):
+        return None  # a NaN has no place
+    STATE.charge(len(keys) * len(keys).bit_length())
+    return keys, ascending
 
 
 def merge_sort(items: list[Any], predicate: Any, key: Any) -> list[Any]:
     """The items in order, stably; each key is computed once."""
     less = binary(predicate)
     get = key_function(key)
-    natural = _natural_order(items, predicate) if get is None else None
+    keys = items if get is None else [get(item) for item in items]
+    natural = _natural_keys(keys, predicate)
     if natural is not None:
-        return natural
-    runs: list[list[Keyed]] = [[(item if get is None else get(item), item)] for item in items]
+        keys, ascending = natural
+        if keys is items:
+            return sorted(items, reverse=not ascending)
+        places = sorted(range(len(items)), key=keys.__getitem__, reverse=not ascending)
+        return [items[place] for place in places]
+    runs: list[list[Keyed]] = [[pair] for pair in zip(keys, items, strict=True)]
     while len(runs) > 1:
         STATE.charge(len(items))
         paired = [

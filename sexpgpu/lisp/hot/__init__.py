@@ -2,9 +2,9 @@
 
 `compile` is the entrance: it writes the tree of nodes of a function or a loop as the text of a
 Python function. `unit` holds the text while it grows; `nodes`, `numbers`, `calls`, `blocks` and
-`loops` write the kinds of nodes, each kind in one place, `inplace` and `strings` some builtins. A
-kind that nobody writes is called as the closure that it emits, and the variables it touches stay in
-the frame.
+`loops` write the kinds of nodes, each kind in one place; `inplace`, `strings` and `mapping` some
+builtins, `leaves` the calls of a function of itself. A kind that nobody writes is called as the
+closure that it emits, and the variables it touches stay in the frame.
 
 Hot code means what the closures mean, to the letter: values, order, fuel, limits, STATE.site, the
 stack of sites, truth, redefinition. What it adds is speed:
@@ -15,6 +15,9 @@ stack of sites, truth, redefinition. What it adds is speed:
   pushes first (`Unit.slow`);
 - the turns of a loop whose body takes no fuel are counted by Python, and paid when it is left;
 - variables that can only hold integers, by all that they are bound and set to, are not asked;
+- a lambda expression, or a function of CL's own, that a builtin calls for each element of a list is
+  written into the loop; a call of the function itself that would return at once is not made;
+- strings that only builtins written in place look at are Python texts;
 - exits are `return`, `break` and `continue` where control does not leave the code.
 
 What this asks of the others: `emit` changes nothing but frames and variables, since the code of a

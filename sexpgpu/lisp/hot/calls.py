@@ -16,6 +16,7 @@ from sexpgpu.lisp.callnodes import (
 )
 from sexpgpu.lisp.calls import as_function, check_count
 from sexpgpu.lisp.errors import undefined_function
+from sexpgpu.lisp.hot.leaves import early_return, leaf
 from sexpgpu.lisp.hot.parts import Dest
 from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import WRITERS, operands, value, write_closure
@@ -48,8 +49,25 @@ def _resolver(
 
 
 def _call_global(unit: Unit, node: CallGlobal, dest: Dest) -> None:
-    symbol, count = node.symbol, len(node.arguments)
+    symbol = node.symbol
     given = operands(unit, node.arguments)
+    early = early_return(unit, node, given)
+    if early is None:
+        _call_symbol(unit, node, given, dest)
+        return
+    condition, result = early
+    assert unit.own is not None
+    same = f"{unit.constant(symbol)}.function is {unit.constant(unit.own[0])}"
+    with unit.block(f"if {same} and {condition}:"):
+        unit.emit("state.fuel = f = state.fuel - 1")
+        unit.emit(f"if f < 0: {unit.constant(leaf)}({unit.constant(node.site)})")
+        unit.give(result, dest)
+    with unit.block("else:"):
+        _call_symbol(unit, node, given, dest)
+
+
+def _call_symbol(unit: Unit, node: CallGlobal, given: list[str], dest: Dest) -> None:
+    symbol, count = node.symbol, len(given)
     known = unit.name("F")
     function = symbol.function
     unit.names[known] = UNKNOWN

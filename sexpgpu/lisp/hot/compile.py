@@ -17,7 +17,7 @@ from sexpgpu.lisp.tiers import FunctionTier, LoopTier
 
 Maker = Callable[[Any], Callable[..., Any]]
 
-for _name in ("nodes", "numbers", "calls", "inplace", "strings"):
+for _name in ("nodes", "numbers", "calls", "inplace", "strings", "mapping"):
     import_module(f"sexpgpu.lisp.hot.{_name}")  # they declare how kinds of nodes are written
 
 _LONG = 120  # lines of a body that is not written twice
@@ -25,11 +25,26 @@ _LONG = 120  # lines of a body that is not written twice
 
 def compile_lambda(tier: FunctionTier) -> Maker | None:
     """The maker of hot callables over an enclosing frame; None where Python cannot nest so deep."""
+    unit, given = _written(lambda keeps_texts: _lambda_unit(tier, keeps_texts))
+    return _compiled(unit, ["def make(P0):", "{outer}", f"    def hot({given}):"], "    return hot")
+
+
+def _written(write: Callable[[bool], tuple[Unit, str]]) -> tuple[Unit, str]:
+    """The unit that `write` gives, and its parameters. A variable that holds a text is a Python
+    local; where a closure turns out to look at one, all is written again without such."""
+    unit, given = write(True)
+    return write(False) if unit.texts & unit.boxed else (unit, given)
+
+
+def _lambda_unit(tier: FunctionTier, keeps_texts: bool) -> tuple[Unit, str]:
     node, frame = tier.node, tier.frame
     assert frame is not None
     assert node.body is not None
     unit = Unit(frame, "e0", tier.outer)
+    unit.keeps_texts = keeps_texts
     unit.indent = 2
+    if tier.latest is not None and tier.bind is None and not frame.reaches:
+        unit.own = tier.latest, node
     for var in node.required:
         unit.bind(var)
     count = len(node.required)
@@ -41,7 +56,7 @@ def compile_lambda(tier: FunctionTier) -> Maker | None:
     else:
         _bound(unit, tier, count)
         given = "*given"
-    return _compiled(unit, ["def make(P0):", "{outer}", f"    def hot({given}):"], "    return hot")
+    return unit, given
 
 
 def _two_bodies(unit: Unit, node: Node, parameters: list[Var]) -> None:
@@ -144,9 +159,17 @@ def _bound(unit: Unit, tier: FunctionTier, low: int) -> None:
 
 def compile_loop(tier: LoopTier) -> Callable[..., Any] | None:
     """What goes on with a loop: a callable of its frame and of what it hands over."""
+    unit, given = _written(lambda keeps_texts: _loop_unit(tier, keeps_texts))
+    head = f"    def hot({given}):"
+    made = _compiled(unit, ["def make(_):", head, "{outer}"], "    return hot")
+    return made(None) if made is not None else None
+
+
+def _loop_unit(tier: LoopTier, keeps_texts: bool) -> tuple[Unit, str]:
     node, frame = tier.node, tier.frame
     assert frame is not None
     unit = Unit(frame, "e0", frame.parent)
+    unit.keeps_texts = keeps_texts
     unit.indent = 3
     with unit.captured() as lines:
         if isinstance(node, TagbodyNode):
@@ -173,9 +196,7 @@ def compile_loop(tier: LoopTier) -> Callable[..., Any] | None:
             unit.emit(Entry(var, True))
     else:
         unit.put(lines, -1)
-    head = f"    def hot(e0{', ' + given if given else ''}):"
-    made = _compiled(unit, ["def make(_):", head, "{outer}"], "    return hot")
-    return made(None) if made is not None else None
+    return unit, f"e0, {given}" if given else "e0"
 
 
 def exec_text(text: str, names: dict[str, Any]) -> None:

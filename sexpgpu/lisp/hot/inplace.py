@@ -15,7 +15,7 @@ from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import TESTS, operands, truth_of, value
 from sexpgpu.lisp.inline import BIG
 from sexpgpu.lisp.loop_macro import COLLECT
-from sexpgpu.lisp.nodes import Constant
+from sexpgpu.lisp.nodes import Constant, LocalRef, Node
 from sexpgpu.lisp.registry import BUILTINS
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import Function, Vector
@@ -140,11 +140,24 @@ TESTS[CallFixed] = _fixed_test
 # ---------------------------------------------------------------- hash tables
 
 
-def _known_key(unit: Unit, table: str, key: str, constant: bool) -> str:
-    """The condition that a key is the same in all four kinds of tables: itself."""
+def _is_table(node: Node) -> bool:
+    """Whether a node is known to give a hash table."""
+    if isinstance(node, LocalRef):
+        var = node.var
+        return bool(var.inits) and not var.sets and all(map(_is_table, var.inits or ()))
+    return isinstance(node, CallFixed) and node.function is function_of("make-hash-table")
+
+
+def _known_key(unit: Unit, nodes: list[Node], table: str, key: str) -> str:
+    """The condition that a key is the same in all four kinds of tables: itself. `nodes` are those
+    of the key and the table."""
     unit.names["HashTable"] = HashTable
-    plain = f"(type({key}) is int or type({key}) is Symbol)"
-    return both([f"type({table}) is HashTable", *([] if constant else [plain])])
+    checks: list[str] = []
+    if not _is_table(nodes[1]):
+        checks.append(f"type({table}) is HashTable")
+    if not is_integer(unit, nodes[0]):
+        checks.append(f"(type({key}) is int or type({key}) is Symbol)")
+    return both(checks) or "True"
 
 
 @inplace("gethash")
@@ -155,14 +168,12 @@ def _gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
     default = given[2] if len(given) == 3 else "NIL"
     slow = unit.slow(by_builtin(node.function, node.site))
     name = unit.name("t")
-    entry = unit.name("t")
-    with unit.block(f"if {_known_key(unit, table, key, is_integer(unit, node.arguments[0]))}:"):
-        unit.emit(f"{entry} = {table}.entries.get({key})")
+    with unit.block(f"if {_known_key(unit, node.arguments, table, key)}:"):
         if dest.single:
-            unit.emit(f"{name} = {default} if {entry} is None else {entry}[1]")
+            unit.emit(f"{name} = {table}.entries.get({key}, {default})")
         else:
-            found = f"MV(({entry}[1], T))"
-            unit.emit(f"{name} = MV(({default}, NIL)) if {entry} is None else {found}")
+            unit.emit(f"{name} = {table}.entries.get({key})")
+            unit.emit(f"{name} = MV(({default}, NIL)) if {name} is None else MV(({name}, T))")
     with unit.block("else:"):
         unit.emit(f"{name} = {slow}({', '.join(given)})")
         if dest.single:
@@ -177,11 +188,8 @@ def _set_gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
     given[2] = unit.named(given[2])
     new, key, table = given[:3]
     slow = unit.slow(by_builtin(node.function, node.site))
-    entry = unit.name("t")
-    with unit.block(f"if {_known_key(unit, table, key, is_integer(unit, node.arguments[1]))}:"):
-        unit.emit(f"{entry} = {table}.entries.get({key})")
-        kept = f"{key} if {entry} is None else {entry}[0]"
-        unit.emit(f"{table}.entries[{key}] = ({kept}, {new})")
+    with unit.block(f"if {_known_key(unit, node.arguments[1:], table, key)}:"):
+        unit.emit(f"{table}.entries[{key}] = {new}")
     with unit.block("else:"):
         unit.emit(f"{slow}({', '.join(given)})")
     unit.give(new, dest)

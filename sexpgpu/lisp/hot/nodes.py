@@ -9,6 +9,7 @@ from sexpgpu.lisp.control_macros import First
 from sexpgpu.lisp.errors import unbound_variable, undefined_function
 from sexpgpu.lisp.functions import GlobalFunction, Labels
 from sexpgpu.lisp.hot.parts import EFFECT, Dest
+from sexpgpu.lisp.hot.strings import text_of
 from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import (
     TESTS,
@@ -180,6 +181,15 @@ def fresh(in_loop: bool, variables: list[Var]) -> Frame | None:
     return None
 
 
+def _bind(unit: Unit, var: Var, init: Node, inside: list[Node]) -> None:
+    """Bind a variable that `inside` looks at."""
+    text = text_of(unit, var, init, inside)
+    if text is None:
+        write(unit, init, Dest(unit.bind(var)))
+    else:
+        unit.emit(f"{unit.bind(var)} = {text}")
+
+
 def _let(unit: Unit, node: Let, dest: Dest) -> None:
     _let_around(unit, node, lambda: write(unit, node.body, dest))
 
@@ -195,7 +205,7 @@ def _let_around(unit: Unit, node: Let, inside: Any) -> None:
     frame = fresh(node.in_loop, node.variables)
     if frame is None:
         for var, init in zip(node.variables, node.inits, strict=True):
-            write(unit, init, Dest(unit.bind(var)))
+            _bind(unit, var, init, [node.body])
     else:
         given = operands(unit, node.inits)
         for var in node.variables:
@@ -218,7 +228,7 @@ def _in_order(unit: Unit, node: Sequential | Labels, inits: Sequence[Node], dest
     if frame is not None:
         unit.own_frame(frame)
     for var, init in zip(node.variables, inits, strict=True):
-        write(unit, init, Dest(unit.bind(var)))
+        _bind(unit, var, init, [*inits, node.body])
     write(unit, node.body, dest)
     unit.frame = saved
 

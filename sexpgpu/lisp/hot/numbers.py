@@ -37,6 +37,7 @@ from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import CL, NIL, Char, Cons, SrcCons, Symbol
 
 SMALL = -BIG
+LONGEST = 1 << 48  # elements of a sequence, turns of a loop
 Operation = Callable[[Any, Any], Any]
 
 
@@ -74,6 +75,35 @@ def is_whole(unit: Unit, var: Var) -> bool:
     return False
 
 
+def bound(unit: Unit, node: Node, seen: tuple[Var, ...] = ()) -> int | None:
+    """A number that no value of a node, known to give integers, exceeds in size; None: unknown."""
+    if isinstance(node, Constant):
+        return abs(node.value)
+    if isinstance(node, LocalRef):
+        var = node.var
+        if var in seen or var.inits is None or not is_whole(unit, var):
+            return None
+        most = _greatest(unit, [*var.inits, *var.sets], (*seen, var))
+        return None if most is None else max(most, LONGEST)  # dotimes counts on
+    if isinstance(node, If):
+        return _greatest(unit, [node.yes, node.no], seen)
+    if isinstance(node, Arithmetic):
+        first, second = bound(unit, node.first, seen), bound(unit, node.second, seen)
+        if first is None or second is None:
+            return None
+        return first * second if node.name == "*" else first + second
+    if isinstance(node, CallFixed):
+        if node.function is CL.own("mod").function:
+            return bound(unit, node.arguments[1], seen)
+        return LONGEST
+    return None
+
+
+def _greatest(unit: Unit, nodes: list[Node], seen: tuple[Var, ...]) -> int | None:
+    bounds = [bound(unit, node, seen) for node in nodes]
+    return max((b for b in bounds if b is not None), default=0) if None not in bounds else None
+
+
 def both(checks: list[str]) -> str:
     """A condition of several."""
     return " and ".join(checks)
@@ -102,6 +132,14 @@ def _slow_arithmetic(name: str, site: Site) -> Operation:
     return slow
 
 
+def _is_short(unit: Unit, node: Node) -> bool:
+    """Whether a node is known to give an integer that may be multiplied without charge."""
+    if not is_integer(unit, node):
+        return False
+    most = bound(unit, node)
+    return most is not None and most < BIG
+
+
 def _arithmetic(unit: Unit, node: Arithmetic, dest: Dest) -> None:
     nodes = [node.first, node.second]
     first, second = operands(unit, nodes, raw=True)
@@ -114,7 +152,7 @@ def _arithmetic(unit: Unit, node: Arithmetic, dest: Dest) -> None:
         checks += [
             f"{small} < {name} < {big}"
             for item, name in zip(nodes, (first, second), strict=True)
-            if not (type(item) is Constant and type(item.value) is int and -BIG < item.value < BIG)
+            if not _is_short(unit, item)
         ]
     name = dest.name if dest.name not in ("", "return", first, second) else unit.name("t")
     floats = [
@@ -170,7 +208,7 @@ def _slow_comparison(node: Comparison) -> Operation:
     return slow_zero if type(node) is ZeroTest else slow
 
 
-_SIGNS = {"=": "=="}
+SIGNS = {"=": "=="}
 _NUMBERS = frozenset((int, float))
 
 
@@ -179,7 +217,7 @@ def _compared(unit: Unit, node: Comparison) -> tuple[str, str, str]:
     nodes = [node.first, node.second]
     first, second = operands(unit, nodes, raw=True)
     checks = integers(unit, nodes, [first, second])
-    sign = _SIGNS.get(node.name, node.name)
+    sign = SIGNS.get(node.name, node.name)
     return both(checks), f"{first} {sign} {second}", f"{first}, {second}"
 
 

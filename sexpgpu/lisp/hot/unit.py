@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sexpgpu.lisp.hot.parts import NAMES, Dest, Entry, Exit, Loop, MakeFrame, pushing
 from sexpgpu.lisp.nodes import Node
 from sexpgpu.lisp.scope import TOUCHED, Frame, Var
 from sexpgpu.lisp.state import Site
-from sexpgpu.lisp.values import NIL, T
+from sexpgpu.lisp.values import NIL, Function, T
+
+if TYPE_CHECKING:
+    from sexpgpu.lisp.lambdas import LambdaNode
 
 _VARIABLE = re.compile(r"\$(\d+)\$")
 _SLOW = re.compile(r"§(\d+)")
@@ -41,6 +44,8 @@ class Unit:
         self.boxed: set[Var] = set()
         self.whole: set[Var] = set()  # known to be integers
         self.unknown: set[Var] = set()  # not known to be
+        self.keeps_texts = True
+        self.texts: set[Var] = set()  # holding a text in place of a string
         self.asked: dict[Var, int] = {}  # never changing, and how often asked whether they are
         self.bound: set[Var] = set()
         self.assigned: set[Var] = set()
@@ -58,6 +63,7 @@ class Unit:
         self.loops: list[Loop] = []
         self.exits: dict[Any, Exit] = {}
         self.slows: list[Callable[..., Any]] = []
+        self.own: tuple[Function, LambdaNode] | None = None  # the function being written
 
     # ------------------------------------------------------------ text
 

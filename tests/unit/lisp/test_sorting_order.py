@@ -27,6 +27,25 @@ def test_as_with_a_predicate_of_one_s_own(items: list[Any], name: str, kind: str
     assert "values" in own
 
 
+@given(numbers, st.sampled_from(["<", ">", "stable <"]))
+def test_by_keys_stably(items: list[Any], name: str) -> None:
+    sort, name = ("stable-sort", "<") if " " in name else ("sort", name)
+    pairs = " ".join(f"(list {item} {at})" for at, item in enumerate(items))
+    own = BATCH.evaluate(f"({sort} (list {pairs}) #'{name} :key #'car)")
+    called = BATCH.evaluate(f"({sort} (list {pairs}) (lambda (a b) ({name} a b)) :key #'car)")
+    assert own == called
+    assert "values" in own
+
+
+@given(st.lists(st.text("abc\u00e9\U0001f600", max_size=3), max_size=9), st.sampled_from("<>"))
+def test_strings_stably(items: list[str], sign: str) -> None:
+    pairs = " ".join(f'(list "{item}" {at})' for at, item in enumerate(items))
+    own = BATCH.evaluate(f"(sort (list {pairs}) #'string{sign} :key #'car)")
+    called = BATCH.evaluate(f"(sort (list {pairs}) (lambda (a b) (string{sign} a b)) :key #'car)")
+    assert own == called
+    assert "values" in own
+
+
 def test_what_is_no_number_is_still_an_error() -> None:
     answer = BATCH.evaluate("(sort (list 2 'a 1) #'<)")
     assert "type-error" in answer["error"]["condition"]

@@ -10,38 +10,12 @@ from typing import Any
 
 import pytest
 
-from sexpgpu.diagnostics import render
-from sexpgpu.diagnostics.model import SxError
-from sexpgpu.lisp.batch import Batch
-from sexpgpu.lisp.printer import prin1_text
 from sexpgpu.lisp.session import Session
-from sexpgpu.lisp.state import STATE, Limits
-from sexpgpu.lisp.tiers import FOREVER, thresholds
-from sexpgpu.source import Source
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "cross"))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "cross")]
+from both_tiers import MODES, answers, shown
 from lisp_programs import program
-
-LIMITS = Limits(fuel=300_000, seconds=20)
-
-
-MODES = {"cold": (FOREVER, FOREVER), "hot": (0, 0), "switched": (2, 2)}
-
-
-def answers(programs: list[str], mode: str) -> list[tuple[Any, int]]:
-    """What a batch answers to each program, and the fuel that it took."""
-    batch = Batch(LIMITS)
-    given: list[tuple[Any, int]] = []
-
-    def work() -> None:
-        for text in programs:
-            answer = batch.answer(text)
-            given.append((answer, LIMITS.fuel - STATE.fuel - STATE.reserve))
-
-    with thresholds(*MODES[mode]):
-        batch.session.run(work)
-    return given
-
 
 PROGRAMS = [program(seed) for seed in range(7000, 7150)]
 
@@ -65,7 +39,7 @@ def test_random_programs_give_the_same_and_take_the_same_fuel(
 
 def cases() -> list[str]:
     """The forms of evaluator.cases."""
-    lines = Path(__file__).with_name("evaluator.cases").read_text(encoding="utf-8").splitlines()
+    lines = (HERE / "evaluator.cases").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if not line.startswith((";;", "  ")) and line.strip()]
 
 
@@ -75,23 +49,6 @@ def test_the_cases_of_the_evaluator_give_the_same_hot() -> None:
     for mode in ("hot", "switched"):
         for form, one, other in zip(forms, cold, answers(forms, mode), strict=True):
             assert one == other, (mode, form)
-
-
-def shown(text: str, mode: str, **limits: float) -> tuple[str, str]:
-    """The printed values of the last form of a text, or the whole report of its error; and what
-    the program wrote."""
-    session = Session(Limits(**{"fuel": 2_000_000, "seconds": 20, **limits}))
-    module = session.new_module("main")
-    source = Source("t.sx", text)
-    with thresholds(*MODES[mode]):
-        try:
-            values = session.evaluate(source, module)
-            result = " ".join(prin1_text(value) for value in values)
-        except SxError as error:
-            result = render.texts(error.diagnostics)
-        written = STATE.output.take()
-    session.close()
-    return result, written
 
 
 SAME = {
@@ -331,11 +288,10 @@ def test_a_leaf_at_the_limit_of_the_depth_is_too_deep(mode: str) -> None:
 
 @pytest.mark.slow
 def test_all_tests_of_the_lisp_pass_hot() -> None:
-    here = Path(__file__)
     command = [sys.executable, "-m", "pytest", "--hot", "-q", "-p", "no:cacheprovider"]
     chosen = ["tests/unit/lisp", "tests/unit/trace", "tests/cross/test_lisp_sbcl.py"]
-    command += [*chosen, f"--ignore={here}", "-m", "not slow"]
-    done = subprocess.run(command, cwd=here.parents[3], capture_output=True, text=True, check=False)
+    command += [*chosen, f"--ignore={__file__}", "-m", "not slow"]
+    done = subprocess.run(command, cwd=HERE.parents[2], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:]
 
 

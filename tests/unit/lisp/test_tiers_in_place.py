@@ -1,0 +1,210 @@
+"""What hot code does in place of calls means what the closures and the builtins mean: functions
+applied to elements, a function's calls of itself, strings that are only texts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from both_tiers import answers, shown
+
+SAME = {
+    "mapcar and its kin": """
+        (defun f (l k) (list (mapcar (lambda (x) (* k x)) l) (mapcar #'1+ l) (mapcar #'list l)
+                             (mapcar #'evenp l) (mapc (lambda (x) (incf k x)) l) k))
+        (list (f '(1 2 3) 2) (f nil 2) (f '(5) 0))""",
+    "long lists, which are charged by blocks": """
+        (defun f (n) (let ((l (loop for i below n collect i)))
+          (list (reduce #'+ (mapcar (lambda (x) (* 2 x)) l)) (length (remove-if #'oddp l))
+                (reduce (lambda (a b) (+ a b)) (mapcar #'1+ l)))))
+        (mapcar #'f '(1 255 256 257 511 512 513 1023 1024 1025 5000))""",
+    "removing": """
+        (defun f (s k) (list (remove-if (lambda (x) (eql x k)) s) (remove-if-not (lambda (x) (eql x k)) s)
+                             (remove-if #'null s) (remove-if-not #'symbolp s) (delete-if #'symbolp (copy-seq s))
+                             (delete-if-not (lambda (x) (or (symbolp x) (eql x k))) (copy-seq s))))
+        (list (f '(1 2 a nil 1) 1) (f nil 1) (f (vector 1 2 'a nil) 2) (f "banana" #\\a))""",
+    "nothing removed is the sequence itself": """
+        (defun f (l) (eq l (remove-if (lambda (x) (< x 0)) l)))
+        (list (f (list 1 2 3)) (f (list 1 -2 3)) (f nil))""",
+    "finding, counting, asking": """
+        (defun f (s k) (list (find-if (lambda (x) (eql x k)) s) (find-if-not #'symbolp s) (count-if (lambda (x) (eql x k)) s)
+                             (count-if-not #'symbolp s) (every (lambda (x) (or (symbolp x) (eql x k))) s) (every #'symbolp s)
+                             (some (lambda (x) (and (eql x k) (list x))) s) (some #'consp s)))
+        (list (f '(a 1 2 1 nil) 1) (f nil 1) (f (vector 1 (list 2)) 1) (f "abc" #\\b) (f '(a b) 'b)
+              (every #'integerp (loop for i below 40 collect i)) (some #'null (loop for i below 40 collect i))
+              (handler-case (f '(1 . 2) 1) (type-error () :bad)))""",
+    "reducing": """
+        (defun f (s) (list (reduce (lambda (a b) (- a b)) s) (reduce #'max s)))
+        (list (f '(10 2 3)) (f '(7)) (f (vector 1 2)) (reduce (lambda (&rest r) r) nil)
+              (handler-case (reduce (lambda (a b) (+ a b)) nil) (program-error () :none)))""",
+    "closures over the elements": """
+        (defun f (l) (mapcar (lambda (x) (let ((y (* x x))) (lambda () (list (incf x) (decf y))))) l))
+        (let ((fs (f '(1 2 3)))) (list (mapcar #'funcall fs) (mapcar (lambda (g) (funcall g)) fs)))""",
+    "an exit out of the function": """
+        (defun f (l) (mapc (lambda (x) (when (evenp x) (return-from f (list :even x)))) l) :none)
+        (defun g (l) (loop for k below 5 collect (block b (remove-if (lambda (x) (when (> x k) (return-from b x)) nil) l))))
+        (list (f '(1 3 4)) (f '(1 3)) (g '(1 3 2)))""",
+    "a go out of the function": """
+        (defun f (l) (let ((seen nil)) (tagbody (mapc (lambda (x) (if (eq x 'end) (go out) (push x seen))) l)
+                                                (push :all seen) out) seen))
+        (list (f '(1 2 end 3)) (f '(1 2)))""",
+    "functions in functions": """
+        (defun f (rows) (mapcar (lambda (row) (reduce (lambda (a b) (+ a b)) (mapcar (lambda (x) (* x (length row))) row))) rows))
+        (list (f '((1 2) (3 4 5) (6))) (handler-case (f '((1 a))) (type-error (c) (type-error-datum c))))""",
+    "a list changed under way": """
+        (defun f (l) (mapcar (lambda (x) (setf (cddr l) nil) x) l))
+        (f (list 1 2 3 4))""",
+    "what is no list": """
+        (defmacro fails (form) `(handler-case ,form (type-error (c) (list :bad (type-error-datum c)))))
+        (defun f (x) (list (fails (mapcar (lambda (x) x) x)) (fails (mapc #'list x)) (fails (remove-if #'null x))
+                           (fails (reduce (lambda (a b) (list a b)) x))))
+        (list (f 5) (f '(1 2 . 3)) (f '(1 . 2)) (f 'a))""",
+    "several values and none": """
+        (defun f (l) (list (mapcar (lambda (x) (floor x 2)) l) (mapcar (lambda (x) (values)) l)
+                           (remove-if (lambda (x) (values nil x)) l) (mapcar #'truncate l)))
+        (f '(5 6))""",
+    "a circular list": """
+        (defun f (l) (handler-case (remove-if #'null l) (type-error () :circular)))
+        (let ((l (list 1 2 3))) (setf (cdddr l) l) (list (f (list 1 nil)) (f l)))""",
+    "calls of oneself": """
+        (defun fib (n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))
+        (defun len (l) (if (null l) 0 (1+ (len (cdr l)))))
+        (defun low (n) (if (not (> n 1)) :low (low (- n 1))))
+        (defun until (n l) (if (consp l) (until (+ n 1) (cdr l)) (list n l)))
+        (defun count-down (n end) (if (endp end) n (count-down (- n 1) (cdr end))))
+        (list (fib 12) (fib 3.5) (fib 2.5) (len '(1 2 3)) (low 7) (low 2.5) (until 0 '(1 2)) (until 0 5)
+              (count-down 9 '(1 2 3)) (handler-case (count-down 9 '(1 . 2)) (type-error () :bad))
+              (handler-case (fib 'a) (type-error () :bad)))""",
+    "oneself, redefined under way": """
+        (defun f (n) (if (< n 2) (list :old n)
+          (progn (when (= n 4) (eval '(defun f (n) (list :new n)))) (f (- n 1)))))
+        (list (f 3) (f 6) (f 1))""",
+    "oneself, called otherwise": """
+        (defun f (n &optional (m 0)) (if (< n 1) m (f (- n 1) (+ m n))))
+        (defun g (n m) (if (< n 1) m (g (- n 1))))
+        (list (f 5) (handler-case (g 3 0) (program-error () :count)) (g 0 5))""",
+    "strings that are texts": """
+        (defun f (a b) (let* ((s (concatenate 'string a (string-upcase b) "x")) (n (length s)))
+          (list n (string= s "ABx") (if (search "B" s) :b :none) (search "x" s)
+                (let ((u (string-upcase s))) (if (string= u s) :same (length u))))))
+        (list (f "A" "b") (f "" "") (f "long enough to go to the builtin" "and this one, too, is long")
+              (handler-case (f 5 "a") (type-error () :bad))
+              (f (make-array 3 :element-type 'character :fill-pointer 1 :initial-element #\\A) "b"))""",
+    "strings that somebody keeps": """
+        (defun f (a) (let ((s (concatenate 'string a "-")) (u (string-upcase a)) (kept nil))
+          (setf (char u 0) #\\z)
+          (setq kept (lambda () (length s)))
+          (list (length u) u (funcall kept) (handler-case (string= s 5) (type-error () s)))))
+        (list (f "abc") (f "b"))""",
+    "a string that a closure of the evaluator looks at": """
+        (defun f (a) (let ((s (string-upcase a)))
+          (list (length s) (handler-case (progn (search "A" s) (string= s "AB")) (error () :no)))))
+        (list (f "ab") (f "c"))""",
+    "strings compared": """
+        (defun f (a) (list (string= a "abc") (string= "abc" a) (if (string= a a) 1 2) (string= a "abcdefghijklmnopqrstuvw")
+                           (string= "abcdefghijklmnopqrstuvw" a) (search "" a) (search a "abcabc")))
+        (list (f "abc") (f "") (f "abcdefghijklmnopqrstuvw") (handler-case (f 'a) (type-error () :symbol)))""",
+    "tables": """
+        (let ((h (make-hash-table)) (e (make-hash-table :test 'equalp)) (q (make-hash-table :test 'equal)))
+          (dotimes (i 40) (incf (gethash (mod i 7) h 0)) (setf (gethash (* 1.0 (mod i 5)) e) i)
+                          (setf (gethash (mod i 9) e) (- i)) (push i (gethash (list (mod i 3)) q)))
+          (remhash 1.0 e) (setf (gethash 1 e) :again) (remhash '(0) q) (setf (gethash (list 0) q) :new)
+          (flet ((all (table) (let ((l nil)) (maphash (lambda (k v) (push (list k v) l)) table) l)))
+            (let ((before (list (all h) (all e) (all q) (hash-table-count e))))
+              (clrhash q) (setf (gethash "a" q) 1)
+              (list before (all q) (loop for k being the hash-keys of e using (hash-value v) collect (cons k v))))))""",
+    "products of known size": """
+        (defun f () (let ((x 1) (y 3)) (dotimes (i 50) (setq x (mod (+ (* x 1103515245) 12345) 2147483648)) (setq y (* y y))
+                                         (when (> y 1000000000000) (setq y 3))) (list x y)))
+        (defun g (n) (let ((p 1)) (dotimes (i n) (setq p (* p (+ i 1)))) p))
+        (list (f) (g 20) (g 80) (length (format nil "~d" (g 200))))""",
+}
+
+
+@pytest.mark.parametrize("mode", ["hot", "switched"])
+def test_same_answers_and_fuel(mode: str) -> None:
+    texts = list(SAME.values())
+    for name, cold, other in zip(SAME, answers(texts, "cold"), answers(texts, mode), strict=True):
+        assert "error" not in cold[0], (name, cold)
+        assert other == cold, name
+
+
+REPORTS = {
+    "a lambda's error": "(defun f (l) (mapcar (lambda (x) (car x)) l))\n(f '((1) (2)))\n(f '((1) 2))",
+    "a builtin's error": "(defun f (l) (mapcar #'car l))\n(f '((1) (2)))\n(f '((1) 2))",
+    "a predicate's error": "(defun f (l) (remove-if #'oddp l))\n(f '(1 2))\n(f '(1 b))",
+    "an error of a lambda in a lambda": """(defun f (rows)
+  (mapcar (lambda (row) (reduce (lambda (a b) (+ a b)) row)) rows))
+(f '((1 2) (3)))
+(f '((1 2) (3 x)))""",
+    "a call in a lambda": """(defun g (x) (aref x 0))
+(defun f (l) (remove-if (lambda (x) (g x)) l))
+(f '())
+(f '(1 2))""",
+    "no list": "(defun f (l) (mapcar (lambda (x) x) l))\n(f '(1))\n(f 5)",
+    "a dotted list": "(defun f (l) (mapcar (lambda (x) x) l))\n(f '(1))\n(f '(1 . 2))",
+    "no sequence": "(defun f (l) (remove-if (lambda (x) x) l))\n(f '(1))\n(f 5)",
+    "a dotted list of reduce": "(defun f (l) (reduce (lambda (a b) (+ a b)) l))\n(f '(1))\n(f '(1 2 . 3))",
+    "a circular list": "(defun f (l) (remove-if #'null l))\n(f '(1))\n(let ((l (list 1 2))) (setf (cddr l) l) (f l))",
+    "the fuel of a mapped function": """(defun f (l) (loop (mapcar (lambda (x) (* x 2)) l)))
+(f (loop for i below 300 collect i))""",
+    "the fuel of leaves": """(defun f (n) (if (< n 1) n (progn (f 0) (f 0) (f n))))
+(defun g () (loop (f -1) (h 3)))
+(defun h (n) (if (< n 1) n (progn (h 0) (h (- n 1)))))
+(h 2)
+(g)""",
+    "the wrong argument of oneself": "(defun f (n) (if (< n 2) n (f (list n))))\n(f 1)\n(f 5)",
+    "a text that is none": """(defun f (a) (let ((s (concatenate 'string a "x"))) (length s)))
+(f "a")
+(f 5)""",
+    "what is joined with a made string": """(defun f (a b) (concatenate 'string (string-upcase a) b))
+(f "a" "b")
+(f "a" 5)""",
+    "a search for a symbol": '(defun f (a) (let ((s (string-upcase a))) (search \'x s)))\n(f "a")',
+}
+
+
+@pytest.mark.parametrize("mode", ["hot", "switched"])
+@pytest.mark.parametrize("name", REPORTS)
+def test_same_reports(name: str, mode: str) -> None:
+    text = REPORTS[name]
+    cold = shown(text, "cold", fuel=50_000)
+    assert "error" in cold[0], cold[0]
+    assert shown(text, mode, fuel=50_000) == cold
+
+
+@pytest.mark.parametrize("mode", ["cold", "hot", "switched"])
+def test_a_call_of_oneself_that_returns_at_once_has_its_depth(mode: str) -> None:
+    text = "(defun f (n) (if (< n 1) n (+ 1 (f (- n 1)))))\n(dotimes (i 5) (f i))\n(f {})"
+    for limit in (40, 41, 42):
+        assert shown(text.format(limit - 1), mode, depth=limit)[0] == str(limit - 1)
+        assert "E-LIMIT-002" in shown(text.format(limit), mode, depth=limit)[0]
+
+
+def test_a_function_that_loops_long_is_hot_when_it_is_called_again() -> None:
+    import sexpgpu.lisp.hot.compile as compiler
+    from sexpgpu.lisp.session import Session
+
+    made: list[str] = []
+    real = compiler.exec_text
+
+    def note(text: str, names: dict[str, object]) -> None:
+        made.append(text)
+        real(text, names)
+
+    compiler.exec_text = note
+    try:
+        session = Session()
+        module = session.new_module("main")
+        text = "(defun f (l) (dolist (x l) x) (mapcar (lambda (x) (* x 2)) l))"
+        session.evaluate(text, module)
+        for _ in range(3):
+            session.evaluate("(length (f (loop for i below 3000 collect i)))", module)
+        session.close()
+    finally:
+        compiler.exec_text = real
+    functions = [text for text in made if "def hot(v0)" in text]
+    assert any("repeat(None, 256)" in text for text in functions)
