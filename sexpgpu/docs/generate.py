@@ -197,11 +197,11 @@ def _usage(symbol: Any, analyzer: Any) -> str:
     """How an operator is written, as the error of a malformed use of it says."""
     from sexpgpu.lisp.errors import LispError
     from sexpgpu.lisp.scope import null_scope
-    from sexpgpu.lisp.values import Cons
+    from sexpgpu.lisp.values import new_cons
 
     if symbol.name not in _USAGES:
         try:
-            analyzer(Cons(symbol, 0), null_scope(), ())
+            analyzer(new_cons(symbol, 0), null_scope(), ())
         except LispError as error:
             return str(error).partition(": write ")[2]
     return _USAGES[symbol.name]

@@ -46,6 +46,7 @@ from sexpgpu.lisp.values import (
     Symbol,
     T,
     lisp_list,
+    new_cons,
     python_list,
 )
 from sexpgpu.trace.context import TRACES
@@ -103,7 +104,7 @@ def _clauses(at: Any, model: Symbol, kind: str, names: dict[str, Any], context: 
             )
         if not isinstance(clause.cdr, Cons):
             raise context.error(codes.E_PARAM_001, "forward: a lambda list was expected", at=clause)
-        return call(_set_forward, model, placed(Cons(LAMBDA, clause.cdr), clause))
+        return call(_set_forward, model, placed(new_cons(LAMBDA, clause.cdr), clause))
     handler = _CLAUSES.get(head)
     if handler is None:
         return lisp_list([PROGN, clause, _clauses(at.cdr, model, kind, names, context)])

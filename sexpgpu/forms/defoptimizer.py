@@ -43,6 +43,7 @@ from sexpgpu.lisp.values import (
     Symbol,
     keyword,
     lisp_list,
+    new_cons,
     python_list,
 )
 from sexpgpu.trace.tensor import Tensor, TensorSource, resolve, wrap
@@ -144,13 +145,13 @@ def _clauses(at: Any, kind: str, context: Context) -> Any:
             )
         if not isinstance(clause.cdr, Cons):
             raise context.error(codes.E_OPT_001, "optimizer-update: (p g) was expected", at=clause)
-        return call(_set_update, placed(Cons(LAMBDA, clause.cdr), clause))
+        return call(_set_update, placed(new_cons(LAMBDA, clause.cdr), clause))
     if head == "evaluation-parameter":
         if not isinstance(clause.cdr, Cons):
             raise context.error(
                 codes.E_OPT_001, "evaluation-parameter: (p) was expected", at=clause
             )
-        made = call(_set_average, placed(Cons(LAMBDA, clause.cdr), clause))
+        made = call(_set_average, placed(new_cons(LAMBDA, clause.cdr), clause))
         return lisp_list([PROGN, made, _clauses(at.cdr, kind, context)])
     if head == "defstate":
         return _state_clause(clause, context, lambda: _clauses(at.cdr, kind, context))

@@ -36,6 +36,7 @@ from sexpgpu.lisp.values import (
     String,
     Symbol,
     lisp_list,
+    new_cons,
 )
 from sexpgpu.reader.printer import brief
 
@@ -163,7 +164,7 @@ def _correctable(form: Any, scope: Scope, strict_name: str) -> Node:
 
     cells = parts(form, 1, None, f"({form.car.name} place (keys form…)…)")
     store, hidden = _setter(cells[0], scope)
-    strict = analyze(Cons(CL.own(strict_name), form.cdr), scope)
+    strict = analyze(new_cons(CL.own(strict_name), form.cdr), scope)
 
     def make(frame: Frame) -> Run:
         run_strict, run_store = strict.emit(frame), store.emit(frame)

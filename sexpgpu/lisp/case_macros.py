@@ -25,7 +25,7 @@ from sexpgpu.lisp.nodes import (
 )
 from sexpgpu.lisp.scope import Frame, Scope
 from sexpgpu.lisp.state import STATE, Site
-from sexpgpu.lisp.values import CL, NIL, Char, Cons, Symbol, T
+from sexpgpu.lisp.values import CL, NIL, Char, Cons, Symbol, T, new_cons
 from sexpgpu.reader.printer import brief
 
 OTHERWISE = CL.own("otherwise")
@@ -132,7 +132,7 @@ def case_failure(value: Any, keys: list[Any]) -> Exception:
     """The type-error of ecase and ccase."""
     from sexpgpu.lisp.values import lisp_list
 
-    expected = Cons(CL.own("member"), lisp_list(keys))
+    expected = new_cons(CL.own("member"), lisp_list(keys))
     shown = " ".join(brief(k) for k in keys)
     return make_error(
         "type-error",
@@ -190,7 +190,7 @@ def _typecase_node(form: Any, scope: Scope, tails: Tails, strict: bool) -> Node:
                 from sexpgpu.lisp.values import lisp_list
 
                 kinds = lisp_list([kind for kind, _ in runs])
-                raise type_error(value, Cons(CL.own("or"), kinds))
+                raise type_error(value, new_cons(CL.own("or"), kinds))
             return NIL
 
         return run

@@ -63,7 +63,7 @@ def _wait(body: Callable[[], None], done: threading.Event, interrupt: Callable[[
     limit = sys.getrecursionlimit()
     thresholds = gc.get_threshold()
     sys.setrecursionlimit(max(limit, RECURSION))
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(500_000, 20, 100)
     try:
         _start(body)
         try:

@@ -41,6 +41,7 @@ from sexpgpu.lisp.values import (
     String,
     Symbol,
     lisp_list,
+    new_cons,
 )
 from sexpgpu.reader.printer import brief
 
@@ -340,7 +341,7 @@ def _deftype(form: Any, scope: Scope, tails: Tails) -> Node:
         from sexpgpu.lisp.builtins.type_specifiers import DEFINED_TYPES, define_type
 
         def expand(*arguments: Any) -> Any:
-            return expander.call(Cons(name, lisp_list(arguments)), NIL)
+            return expander.call(new_cons(name, lisp_list(arguments)), NIL)
 
         keep_entry(DEFINED_TYPES, symbol)
         define_type(symbol, expand)

@@ -16,7 +16,7 @@ from sexpgpu.lisp.journal import Journal, activate
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.scope import environment_scope
 from sexpgpu.lisp.state import STATE
-from sexpgpu.lisp.values import CL, NIL, PRELUDE, Cons, Symbol
+from sexpgpu.lisp.values import CL, NIL, PRELUDE, Cons, Symbol, new_cons
 
 
 @builtin("macroexpand-all", "(form &optional environment)", layer=PRELUDE, chapter="macros")
@@ -61,5 +61,5 @@ def _substitute(form: Any, made: dict[int, Any]) -> Any:
     result = _substitute(at, made) if isinstance(at, Cons) else at
     for cell in reversed(cells):
         item = _substitute(cell.car, made)
-        result = cell if item is cell.car and result is cell.cdr else Cons(item, result)
+        result = cell if item is cell.car and result is cell.cdr else new_cons(item, result)
     return result

@@ -52,6 +52,7 @@ from sexpgpu.lisp.values import (
     Function,
     SrcCons,
     Symbol,
+    new_cons,
 )
 from sexpgpu.reader.printer import brief
 from sexpgpu.source import Span
@@ -127,7 +128,7 @@ def lambda_node(
             supplied = bind(item.supplied) if item.supplied else None
             node.keys.append((item.key, var, default, supplied))
     if parsed.aux:  # a free declaration does not hold in their values
-        bindings = [(n, Cons(v, NIL)) for n, v in parsed.aux]
+        bindings = [(n, new_cons(v, NIL)) for n, v in parsed.aux]
         node.body = bind_sequential(bindings, specials, _blocked(block, forms), inner)
         return node
     if specials:
@@ -173,15 +174,17 @@ def _dynamic_parameters(
     for symbol in parsed.required:
         var, hidden = hide(symbol)
         node.required.append(var)
-        bindings.append((symbol, Cons(hidden, NIL)))
+        bindings.append((symbol, new_cons(hidden, NIL)))
 
     def later(item: Any) -> tuple[Var, Var]:
         var, hidden = hide(item.target)
         supplied, hidden_supplied = hide(Symbol("supplied"))
-        choice = Cons(CL.own("if"), Cons(hidden_supplied, Cons(hidden, Cons(item.default, NIL))))
-        bindings.append((item.target, Cons(choice, NIL)))
+        choice = new_cons(
+            CL.own("if"), new_cons(hidden_supplied, new_cons(hidden, new_cons(item.default, NIL)))
+        )
+        bindings.append((item.target, new_cons(choice, NIL)))
         if item.supplied:
-            bindings.append((item.supplied, Cons(hidden_supplied, NIL)))
+            bindings.append((item.supplied, new_cons(hidden_supplied, NIL)))
         return var, supplied
 
     for item in parsed.optional:
@@ -190,14 +193,14 @@ def _dynamic_parameters(
     if parsed.rest is not None:
         var, hidden = hide(parsed.rest)
         node.rest = var
-        bindings.append((parsed.rest, Cons(hidden, NIL)))
+        bindings.append((parsed.rest, new_cons(hidden, NIL)))
     if parsed.keys is not None:
         node.keys = []
         node.allow = parsed.allow
         for item in parsed.keys:
             var, supplied = later(item)
             node.keys.append((item.key, var, missing, supplied))
-    bindings.extend((name, Cons(value, NIL)) for name, value in parsed.aux)
+    bindings.extend((name, new_cons(value, NIL)) for name, value in parsed.aux)
     node.body = bind_sequential(bindings, specials, _blocked(block, forms), inner)
 
 
@@ -205,7 +208,7 @@ _BLOCK = CL.own("block")
 
 
 def _blocked(block: Symbol | None, forms: Any) -> Any:
-    return forms if block is None else Cons(Cons(_BLOCK, Cons(block, forms)), NIL)
+    return forms if block is None else new_cons(new_cons(_BLOCK, new_cons(block, forms)), NIL)
 
 
 class GlobalFunction(Node):
@@ -292,7 +295,7 @@ def _lambda_form(form: Any, scope: Scope, tails: Tails) -> Node:
 
 
 def _expand_lambda(form: Any, environment: Any) -> Any:
-    return Cons(CL.own("function"), Cons(form, NIL))
+    return new_cons(CL.own("function"), new_cons(form, NIL))
 
 
 LAMBDA.macro = Function("lambda", _expand_lambda, 2, 2, "(form environment)")

@@ -41,6 +41,7 @@ from sexpgpu.lisp.values import (
     Symbol,
     Vector,
     lisp_list,
+    new_cons,
 )
 from sexpgpu.source import Span
 
@@ -93,7 +94,7 @@ analyze_host_call: list[Any] = [None]  # filled by lisp/hostoperators.py
 
 def call_host(function: Callable[..., Any], *forms: Any) -> Cons:
     """The form that calls a Python callable with the values of the forms."""
-    return Cons(HostCall(function, forms), lisp_list(forms))
+    return new_cons(HostCall(function, forms), lisp_list(forms))
 
 
 class HostValue:
@@ -108,7 +109,7 @@ class HostValue:
 def quoted(value: Any) -> Any:
     """The form of a value, for an expansion."""
     if isinstance(value, int | float | Symbol | Cons | String | Vector | Char | Function):
-        return Cons(QUOTE, Cons(value, NIL))
+        return new_cons(QUOTE, new_cons(value, NIL))
     return HostValue(value)
 
 

@@ -45,7 +45,7 @@ from sexpgpu.lisp.scope import (
     environment_scope,
     null_scope,
 )
-from sexpgpu.lisp.values import CL, NIL, Cons, Function, SrcCons, Symbol, T, lisp_list
+from sexpgpu.lisp.values import CL, NIL, Cons, Function, SrcCons, Symbol, T, lisp_list, new_cons
 
 
 def _flet_values(form: Any, scope: Scope, tails: Tails) -> Node:
@@ -131,7 +131,7 @@ THUNK.analyze = _thunk
 
 
 def _body(forms: Any) -> Any:
-    return forms.car if isinstance(forms, Cons) and forms.cdr is NIL else Cons(_PROGN, forms)
+    return forms.car if isinstance(forms, Cons) and forms.cdr is NIL else new_cons(_PROGN, forms)
 
 
 def _expand_when(form: Any) -> Any:
@@ -144,7 +144,7 @@ def _expand_unless(form: Any) -> Any:
 
 def _expand_return(form: Any) -> Any:
     parts(form, 0, 1, "(return [value])")
-    return Cons(CL.own("return-from"), Cons(NIL, form.cdr))
+    return new_cons(CL.own("return-from"), new_cons(NIL, form.cdr))
 
 
 def _expand_and(form: Any) -> Any:
@@ -152,7 +152,7 @@ def _expand_and(form: Any) -> Any:
         return T
     if form.cdr.cdr is NIL:
         return form.cdr.car
-    return lisp_list([_IF, form.cdr.car, Cons(form.car, form.cdr.cdr), NIL])
+    return lisp_list([_IF, form.cdr.car, new_cons(form.car, form.cdr.cdr), NIL])
 
 
 def _expand_or(form: Any) -> Any:
@@ -161,7 +161,7 @@ def _expand_or(form: Any) -> Any:
     if form.cdr.cdr is NIL:
         return form.cdr.car
     value = Symbol("value")
-    rest = Cons(form.car, form.cdr.cdr)
+    rest = new_cons(form.car, form.cdr.cdr)
     chosen = lisp_list([_IF, value, value, rest])
     return lisp_list([_LET, lisp_list([lisp_list([value, form.cdr.car])]), chosen])
 
@@ -170,7 +170,7 @@ def _expand_cond(form: Any) -> Any:
     if form.cdr is NIL:
         return NIL
     clause = form.cdr.car
-    rest = Cons(form.car, form.cdr.cdr)
+    rest = new_cons(form.car, form.cdr.cdr)
     if clause.cdr is NIL:
         return lisp_list([CL.own("or"), clause.car, rest])
     return lisp_list([_IF, clause.car, _body(clause.cdr), rest])
@@ -198,7 +198,7 @@ def _macro_of(symbol: Symbol, analyzer: Analyzer) -> Function:
     def run(form: Any, scope: Scope, tails: Tails) -> Node:
         if type(form) is SrcCons:
             return analyzer(SrcCons(symbol, form.cdr, form.place), scope, tails)
-        return analyzer(Cons(symbol, form.cdr), scope, tails)
+        return analyzer(new_cons(symbol, form.cdr), scope, tails)
 
     operator.analyze = run
 
@@ -216,7 +216,7 @@ def _macro_of(symbol: Symbol, analyzer: Analyzer) -> Function:
                 analyzer(form, environment_scope(environment), ())
         if type(form) is SrcCons:
             return SrcCons(operator, form.cdr, form.place)
-        return Cons(operator, form.cdr)
+        return new_cons(operator, form.cdr)
 
     return Function(
         symbol.name, expand, 2, 2, "(form environment)", (analyzer.__doc__ or "").strip()

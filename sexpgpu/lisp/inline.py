@@ -23,7 +23,7 @@ from sexpgpu.lisp.nodes import (
 )
 from sexpgpu.lisp.scope import Frame
 from sexpgpu.lisp.state import STATE, Site
-from sexpgpu.lisp.values import CL, MV, NIL, Cons, SrcCons, T
+from sexpgpu.lisp.values import CL, MV, NIL, Cons, SrcCons, T, new_cons
 
 BIG = 1 << 256
 
@@ -501,7 +501,7 @@ class ConsNode(Node):
 
     def emit(self, frame: Frame) -> Run:
         a, b = single(self.first, frame), single(self.second, frame)
-        return lambda env: Cons(a(env), b(env))
+        return lambda env: new_cons(a(env), b(env))
 
 
 def _cons(nodes: list[Node], site: Site) -> Node | None:
@@ -521,12 +521,12 @@ class ListNode(Node):
         runs = tuple(single(node, frame) for node in self.nodes)
         if len(runs) == 2:
             a, b = runs
-            return lambda env: Cons(a(env), Cons(b(env), NIL))
+            return lambda env: new_cons(a(env), new_cons(b(env), NIL))
 
         def run(env: Any) -> Any:
             result: Any = NIL
             for value in reversed([one(env) for one in runs]):
-                result = Cons(value, result)
+                result = new_cons(value, result)
             return result
 
         return run

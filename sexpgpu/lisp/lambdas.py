@@ -19,7 +19,7 @@ from sexpgpu.lisp.nodes import (
 from sexpgpu.lisp.scope import Frame, Var
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.tiers import FunctionTier
-from sexpgpu.lisp.values import NIL, Cons, Function, T, keyword
+from sexpgpu.lisp.values import NIL, Function, T, keyword, new_cons
 from sexpgpu.reader.printer import brief
 
 Maker = Callable[[Any], Callable[..., Any]]
@@ -262,7 +262,7 @@ def _binder(
         if rest:
             tail: Any = NIL
             for value in arguments[: at - 1 : -1] if at else arguments[::-1]:
-                tail = Cons(value, tail)
+                tail = new_cons(value, tail)
             env[rest] = tail
         if keys is not None:
             bind_keys(env, keys, arguments[at:], allow, name, site)

@@ -13,7 +13,7 @@ from typing import Any
 from sexpgpu.lisp.builtins.hash_tables import HashIterator, hash_table_argument
 from sexpgpu.lisp.errors import LispError, program_error
 from sexpgpu.lisp.hostforms import form, symbol
-from sexpgpu.lisp.values import NIL, Cons, Function, Symbol, T
+from sexpgpu.lisp.values import NIL, Cons, Function, Symbol, T, new_cons
 
 _CAR, _CDR = symbol("car"), symbol("cdr")
 _SIMPLE_TYPES = frozenset(
@@ -373,7 +373,7 @@ def _start_entries(table: Any) -> Any:
 
 def _next_pair(iterator: HashIterator) -> Any:
     entry = iterator.next()
-    return NIL if entry is None else Cons(entry[0], entry[1])
+    return NIL if entry is None else new_cons(entry[0], entry[1])
 
 
 _START = Function("%hash-entries", _start_entries, 1, 1)

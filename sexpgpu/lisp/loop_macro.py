@@ -34,7 +34,17 @@ from sexpgpu.lisp.loop_iteration import (
     parse_with,
 )
 from sexpgpu.lisp.loop_nodes import REPEAT, UNTIL, WHILE
-from sexpgpu.lisp.values import NIL, Cons, Foreign, Function, SrcCons, Symbol, T, lisp_list
+from sexpgpu.lisp.values import (
+    NIL,
+    Cons,
+    Foreign,
+    Function,
+    SrcCons,
+    Symbol,
+    T,
+    lisp_list,
+    new_cons,
+)
 from sexpgpu.reader.names import nearest
 
 END = Symbol("end-loop")
@@ -48,11 +58,11 @@ class Collector:
     __slots__ = ("first", "last")
 
     def __init__(self) -> None:
-        self.first = self.last = Cons(NIL, NIL)
+        self.first = self.last = new_cons(NIL, NIL)
 
 
 def _collect(collector: Collector, value: Any) -> Any:
-    fresh = Cons(value, NIL)
+    fresh = new_cons(value, NIL)
     collector.last.cdr = fresh
     collector.last = fresh
     return collector.first.cdr
@@ -78,7 +88,7 @@ def _collect_after(collector: Collector, value: Any) -> Any:
     if last.cdr is not NIL:
         _append(collector, NIL)
         last = collector.last
-    last.cdr = collector.last = Cons(value, NIL)
+    last.cdr = collector.last = new_cons(value, NIL)
     return collector.first.cdr
 
 

@@ -40,7 +40,7 @@ from sexpgpu.lisp.special import (
 )
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.tiers import LoopTier
-from sexpgpu.lisp.values import CL, NIL, Cons, Symbol
+from sexpgpu.lisp.values import CL, NIL, Cons, Symbol, new_cons
 from sexpgpu.reader.printer import brief
 
 # ---------------------------------------------------------------- loops
@@ -158,7 +158,7 @@ def _iteration(form: Any, scope: Scope, name: Symbol, over: Any, result: Any, ki
         source = analyze_car(over, inner)
         hidden = Var(name, level)
         if AT.checks:
-            named = hygiene().names(Cons(form.cdr.car, NIL), inner)
+            named = hygiene().names(new_cons(form.cdr.car, NIL), inner)
             hidden.written = named.get(name) if named is not None else None
         dynamic = is_dynamic(name, specials)
         in_loop = level.loops > 0
@@ -174,12 +174,12 @@ def _iteration(form: Any, scope: Scope, name: Symbol, over: Any, result: Any, ki
 
             level.loops += 1
             try:
-                setter = Cons(CL.own("setq"), Cons(name, Cons(counter, NIL)))
-                tagged = Cons(Cons(CL.own("tagbody"), forms), NIL)
-                round_body = in_binding(Cons(setter, tagged))
+                setter = new_cons(CL.own("setq"), new_cons(name, new_cons(counter, NIL)))
+                tagged = new_cons(new_cons(CL.own("tagbody"), forms), NIL)
+                round_body = in_binding(new_cons(setter, tagged))
             finally:
                 level.loops -= 1
-            end = in_binding(Cons(result.car, NIL)) if result is not None else Constant(NIL)
+            end = in_binding(new_cons(result.car, NIL)) if result is not None else Constant(NIL)
             return kind(hidden, name, source, round_body, end, site_here())
         bound = Scope(inner, level)
         bound.variables = {name: hidden}
@@ -384,7 +384,7 @@ def _do_node(form: Any, scope: Scope, sequential: bool) -> Node:
     def make(inner: Scope) -> Node:
         written = hygiene().names(cells[0], inner) if AT.checks else None
         operator = inside_operator(inside)
-        expansion = Cons(Cons(operator, NIL), NIL)
+        expansion = new_cons(new_cons(operator, NIL), NIL)
         if sequential:
             return bind_sequential(bindings, specials, expansion, inner, (), written)
         inits = [
@@ -445,7 +445,7 @@ def _psetq(form: Any, scope: Scope, tails: Tails) -> Node:
     from sexpgpu.lisp.macros import macroexpand_1
 
     if any(macroexpand_1(name, scope)[1] for name in names):
-        return analyze(Cons(CL.own("psetf"), form.cdr), scope)
+        return analyze(new_cons(CL.own("psetf"), form.cdr), scope)
     nodes: list[Node] = []
     at = form.cdr
     while at is not NIL:
@@ -464,11 +464,11 @@ def _prog_node(form: Any, scope: Scope, sequential: bool) -> Node:
     if specials:
         from sexpgpu.lisp.values import lisp_list
 
-        declaration = Cons(CL.own("special"), lisp_list(list(specials)))
-        declared = Cons(CL.own("declare"), Cons(declaration, NIL))
-    tagged = Cons(Cons(CL.own("tagbody"), forms), NIL)
-    inner = Cons(declared, tagged) if declared is not NIL else tagged
-    let = Cons(CL.own("let*" if sequential else "let"), Cons(form.cdr.car, inner))
+        declaration = new_cons(CL.own("special"), lisp_list(list(specials)))
+        declared = new_cons(CL.own("declare"), new_cons(declaration, NIL))
+    tagged = new_cons(new_cons(CL.own("tagbody"), forms), NIL)
+    inner = new_cons(declared, tagged) if declared is not NIL else tagged
+    let = new_cons(CL.own("let*" if sequential else "let"), new_cons(form.cdr.car, inner))
     return _in_block(lambda inside: analyze(let, inside), scope)
 
 

@@ -42,6 +42,7 @@ from sexpgpu.lisp.values import (
     Symbol,
     TemplateCons,
     Vector,
+    new_cons,
 )
 from sexpgpu.source import Span
 
@@ -276,7 +277,7 @@ def _spread(node: Node, mark: Symbol) -> Node:
             value = run(env)
             result: Any = NIL
             for item in reversed(list(value) if isinstance(value, Cons) else []):
-                result = Cons(Cons(mark, Cons(item, NIL)), result)
+                result = new_cons(new_cons(mark, new_cons(item, NIL)), result)
             return result
 
         return spread
@@ -304,7 +305,7 @@ def _build(elements: list[tuple[Node, bool]], tail: Node, head: Symbol | None) -
                     result = TemplateCons(value, result, constant)
             elif plain:
                 for value in reversed(values):
-                    result = Cons(value, result)
+                    result = new_cons(value, result)
             else:
                 last = result is NIL
                 for value, splice, constant in zip(
@@ -312,7 +313,7 @@ def _build(elements: list[tuple[Node, bool]], tail: Node, head: Symbol | None) -
                 ):
                     if not splice:
                         cell = TemplateCons(value, result, constant) if in_macro else None
-                        result = cell or Cons(value, result)
+                        result = cell or new_cons(value, result)
                     elif last:
                         result = value  # the last part is shared, and may be an atom
                     else:
@@ -320,9 +321,9 @@ def _build(elements: list[tuple[Node, bool]], tail: Node, head: Symbol | None) -
                         items = list_items(value)
                         STATE.charge(len(items) >> 3)
                         for item in reversed(items):
-                            result = Cons(item, result)
+                            result = new_cons(item, result)
                     last = False
-            return result if head is None else Cons(head, result)
+            return result if head is None else new_cons(head, result)
 
         return build
 

@@ -43,6 +43,7 @@ from sexpgpu.lisp.values import (
     Symbol,
     T,
     lisp_list,
+    new_cons,
 )
 from sexpgpu.reader.printer import brief
 
@@ -173,7 +174,7 @@ def _function_place(place_form: Any) -> Place:
     new = Symbol("new")
     name = form(SETF, head)
     store = form(FUNCALL, form(FUNCTION, name), new, *stand)
-    return Place(variables, values, [new], store, Cons(head, lisp_list(stand)))
+    return Place(variables, values, [new], store, new_cons(head, lisp_list(stand)))
 
 
 # ---------------------------------------------------------------- setf
@@ -308,7 +309,7 @@ def _psetf(whole: Any, scope: Scope, tails: Tails) -> Node:
     if len(cells) % 2:
         raise malformed("psetf takes places and values in pairs", whole)
     places = [expansion(item, scope) for item in cells[::2]]
-    body: Any = Cons(PROGN, lisp_list([*[made.store for made in places], NIL]))
+    body: Any = new_cons(PROGN, lisp_list([*[made.store for made in places], NIL]))
     for made, value in reversed(list(zip(places, cells[1::2], strict=True))):
         body = _bind(made, form(MVB, lisp_list(made.stores), value, body))
     return analyze(body, scope)
@@ -321,7 +322,7 @@ def _rotatef(whole: Any, scope: Scope, tails: Tails) -> Node:
     if not cells:
         return Constant(NIL)
     places = [expansion(item, scope) for item in cells]
-    result: Any = Cons(PROGN, lisp_list([*[made.store for made in places], NIL]))
+    result: Any = new_cons(PROGN, lisp_list([*[made.store for made in places], NIL]))
     # Nothing is stored before all is read: each place's stores get the next place's values, the
     # last one's those of the first.
     last = places[-1]
@@ -339,7 +340,7 @@ def _shiftf(whole: Any, scope: Scope, tails: Tails) -> Node:
     old = [Symbol("old") for _ in places[0].stores]
     new = cells[-1]
     stores = [made.store for made in places]
-    body: Any = Cons(PROGN, lisp_list([*stores, Cons(VALUES, lisp_list(old))]))
+    body: Any = new_cons(PROGN, lisp_list([*stores, new_cons(VALUES, lisp_list(old))]))
     # bind: old <- first place; stores[i] <- place i+1; stores[last] <- new
     last = places[-1]
     result = form(MVB, lisp_list(last.stores), new, body)
@@ -395,7 +396,7 @@ def _step(whole: Any, scope: Scope, operator: str) -> Node:
             saved = Symbol("delta")
             setting = form(SETQ, place_form, form(name, place_form, saved))
             return analyze(form(LET, form(form(saved, delta)), setting), scope)
-        return set_variable(place_form, Cons(value, NIL), scope, whole)
+        return set_variable(place_form, new_cons(value, NIL), scope, whole)
     if isinstance(delta, Cons | Symbol):
         saved = Symbol("delta")
         return modify(
@@ -422,7 +423,7 @@ def _push(whole: Any, scope: Scope, tails: Tails) -> Node:
     item, place_form = parts(whole, 2, 2, "(push item place)")
     cons = CL.own("cons")
     if simple(place_form, scope):
-        return set_variable(place_form, Cons(form(cons, item, place_form), NIL), scope, whole)
+        return set_variable(place_form, new_cons(form(cons, item, place_form), NIL), scope, whole)
     saved = Symbol("item")
     return modify(place_form, scope, lambda access: form(cons, saved, access), [(saved, item)])
 
@@ -554,8 +555,8 @@ def _values_place(place_form: Any, scope: Scope) -> Place:
     for made, new in zip(inner, stores, strict=True):
         extra = [form(v, NIL) for v in made.stores[1:]]
         setting.append(form(LET, lisp_list([form(made.stores[0], new), *extra]), made.store))
-    store = Cons(VALUES, lisp_list(setting))
-    access = Cons(VALUES, lisp_list([made.access for made in inner]))
+    store = new_cons(VALUES, lisp_list(setting))
+    access = new_cons(VALUES, lisp_list([made.access for made in inner]))
     return Place(variables, values, stores, store, access)
 
 

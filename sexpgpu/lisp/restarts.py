@@ -52,6 +52,7 @@ from sexpgpu.lisp.values import (
     T,
     keyword,
     lisp_list,
+    new_cons,
 )
 from sexpgpu.reader.printer import brief
 
@@ -345,7 +346,7 @@ def _with_simple_restart(form: Any, scope: Scope, tails: Tails) -> Node:
     main = body(form.cdr.cdr, scope)
     name = spec.car
     stream = Symbol("stream")
-    written = Cons(CL.own("format"), Cons(stream, spec.cdr))
+    written = new_cons(CL.own("format"), new_cons(stream, spec.cdr))
     report = analyze(lisp_list([CL.own("lambda"), lisp_list([stream]), written]), scope)
 
     def make(frame: Frame) -> Run:

@@ -16,7 +16,7 @@ from sexpgpu.lisp.nodes import Node
 from sexpgpu.lisp.places import Expander, Place, expansion
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.scope import Scope
-from sexpgpu.lisp.values import CL, MV, NIL, Cons, Function, String, Symbol, lisp_list
+from sexpgpu.lisp.values import CL, MV, NIL, Function, String, Symbol, lisp_list, new_cons
 from sexpgpu.reader.printer import brief
 
 
@@ -35,8 +35,8 @@ def _defsetf(form: Any, scope: Scope, tails: Tails) -> Node:
             arguments = items_of(place.cdr)
             variables = [Symbol("place") for _ in arguments]
             new = Symbol("new")
-            store = Cons(update, lisp_list([*variables, new]))
-            return Place(variables, arguments, [new], store, Cons(access, lisp_list(variables)))
+            store = new_cons(update, lisp_list([*variables, new]))
+            return Place(variables, arguments, [new], store, new_cons(access, lisp_list(variables)))
 
         return effect(lambda: _install(access, short))
     if len(cells) < 3:
@@ -60,7 +60,7 @@ def _defsetf(form: Any, scope: Scope, tails: Tails) -> Node:
             news = [Symbol("new") for _ in stores]
             call = lisp_list([access, lisp_list(news), lisp_list(stand)])
             store = function.call(call, inner)
-            return Place(variables, values, news, store, Cons(access, lisp_list(stand)))
+            return Place(variables, values, news, store, new_cons(access, lisp_list(stand)))
 
         return _install(access, long)
 
@@ -84,7 +84,7 @@ def _define_setf_expander(form: Any, scope: Scope, tails: Tails) -> Node:
     redefinable(access)
     inner_name = Symbol(access.name)
     values_call = CL.own("multiple-value-list")
-    block = Cons(CL.own("block"), Cons(access, form.cdr.cdr.cdr))
+    block = new_cons(CL.own("block"), new_cons(access, form.cdr.cdr.cdr))
     maker = macro_maker(
         inner_name, cells[1], lisp_list([lisp_list([values_call, block])]), scope, form
     )
@@ -147,7 +147,9 @@ def _define_modify_macro(form: Any, scope: Scope, tails: Tails) -> Node:
             parsed.rest if parsed.rest is not None else NIL,
         ]
     )
-    expander = macro_function(name, Cons(place_name, lambda_list), lisp_list([body]), scope, form)
+    expander = macro_function(
+        name, new_cons(place_name, lambda_list), lisp_list([body]), scope, form
+    )
     if len(cells) == 4 and isinstance(cells[3], String):
         expander.doc = cells[3].text
 
@@ -178,7 +180,7 @@ def _make_modify() -> Any:
             saved = Symbol("argument")
             pairs.append(lisp_list([saved, argument]))
             stand.append(saved)
-        value = Cons(function, Cons(place_made.access, lisp_list(stand)))
+        value = new_cons(function, new_cons(place_made.access, lisp_list(stand)))
         pairs.append(lisp_list([place_made.stores[0], value]))
         return analyze(lisp_list([CL.own("let*"), lisp_list(pairs), place_made.store]), scope)
 

@@ -51,6 +51,7 @@ from sexpgpu.lisp.values import (
     Cons,
     SrcCons,
     Symbol,
+    new_cons,
 )
 from sexpgpu.reader.printer import brief
 
@@ -126,7 +127,7 @@ def set_variable(name: Any, value_cell: Any, scope: Scope, form: Any) -> Node:
     found = scope.variable(name)
     if type(found) is SymbolMacro or (found is None and name.symbol_macro is not UNBOUND):
         expansion = found.expansion if type(found) is SymbolMacro else name.symbol_macro
-        return analyze(Cons(SETF, Cons(expansion, Cons(value_cell.car, NIL))), scope)
+        return analyze(new_cons(SETF, new_cons(expansion, new_cons(value_cell.car, NIL))), scope)
     return assign(name, analyze_car(value_cell, scope), scope, form)
 
 

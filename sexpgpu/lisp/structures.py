@@ -44,6 +44,7 @@ from sexpgpu.lisp.values import (
     Vector,
     keyword,
     lisp_list,
+    new_cons,
 )
 from sexpgpu.reader.printer import brief
 
@@ -251,13 +252,13 @@ def _add_slot(made: Definition, spec: Any, form: Any) -> None:
 
 
 def _layout(made: Definition) -> list[Any]:
-    """For a :type structure: per element a slot's name, or a Cons(name, nil) for the type's name,
-    or None for what :initial-offset leaves out."""
+    """For a :type structure: per element a slot's name, or a list of the type's
+    name, or None for what :initial-offset leaves out."""
     before = _layout(made.include) if made.include is not None else []
     own = made.slots[len(made.include.slots) if made.include is not None else 0 :]
     layout: list[Any] = [*before, *([None] * made.initial)]
     if made.named:
-        layout.append(Cons(made.name, NIL))
+        layout.append(new_cons(made.name, NIL))
     return [*layout, *own]
 
 
@@ -364,8 +365,10 @@ def _constructor(
             lisp_list([lisp_list([keyword(slot.name), h]), default])
             for slot, h, default in zip(made.slots, hidden, made.defaults, strict=True)
         ]
-        lambda_list = Cons(CL.own("&key"), lisp_list(keys)) if keys else NIL
-        return _named(name, lambda_list, lisp_list([Cons(builder, lisp_list(hidden))]), scope, form)
+        lambda_list = new_cons(CL.own("&key"), lisp_list(keys)) if keys else NIL
+        return _named(
+            name, lambda_list, lisp_list([new_cons(builder, lisp_list(hidden))]), scope, form
+        )
     by_name = {slot.name: i for i, slot in enumerate(made.slots)}
     seen: set[int] = set()
     result: list[Any] = []
@@ -403,7 +406,7 @@ def _constructor(
         made.defaults[i] if i in rest else names[made.slots[i].name] for i in range(len(made.slots))
     ]
     return _named(
-        name, lisp_list(result, at), lisp_list([Cons(builder, lisp_list(values))]), scope, form
+        name, lisp_list(result, at), lisp_list([new_cons(builder, lisp_list(values))]), scope, form
     )
 
 

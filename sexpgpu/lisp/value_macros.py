@@ -36,7 +36,7 @@ from sexpgpu.lisp.special import (
     is_dynamic,
 )
 from sexpgpu.lisp.state import STATE
-from sexpgpu.lisp.values import CL, MV, NIL, Cons, Symbol
+from sexpgpu.lisp.values import CL, MV, NIL, Cons, Symbol, new_cons
 from sexpgpu.reader.printer import brief
 
 SETF = CL.own("setf")
@@ -154,8 +154,8 @@ def _multiple_value_setq(form: Any, scope: Scope, tails: Tails) -> Node:
         return First(analyze_car(form.cdr.cdr, scope), Constant(NIL))
     from sexpgpu.lisp.values import lisp_list
 
-    places = Cons(CL.own("values"), lisp_list(names))
-    setting = Cons(SETF, Cons(places, form.cdr.cdr))
+    places = new_cons(CL.own("values"), lisp_list(names))
+    setting = new_cons(SETF, new_cons(places, form.cdr.cdr))
     return First(analyze(setting, scope), Constant(NIL))
 
 

@@ -162,13 +162,12 @@ def keyword(name: str) -> Symbol:
 
 
 class Cons:
-    """A pair."""
+    """A pair. It is made empty, since Python calls no `__init__` then; `new_cons` fills it."""
 
     __slots__ = ("car", "cdr")
 
-    def __init__(self, car: Any, cdr: Any) -> None:
-        self.car = car
-        self.cdr = cdr
+    car: Any
+    cdr: Any
 
     def __iter__(self) -> Iterator[Any]:
         """The elements of a proper list; stops at an atom in the tail."""
@@ -223,7 +222,12 @@ class TemplateCons(Cons):
         self.constant = constant
 
 
-_new = object.__new__
+def new_cons(car: Any, cdr: Any) -> Cons:
+    """A new pair."""
+    cell = Cons()
+    cell.car = car
+    cell.cdr = cdr
+    return cell
 
 
 def lisp_list(items: Any, tail: Any = NIL) -> Any:
@@ -232,7 +236,7 @@ def lisp_list(items: Any, tail: Any = NIL) -> Any:
     if type(items) not in (list, tuple):
         items = list(items)
     for item in reversed(items):
-        cell = _new(Cons)  # a call of the class would run its `__init__`
+        cell = Cons()
         cell.car = item
         cell.cdr = result
         result = cell

@@ -10,7 +10,7 @@ from sexpgpu.lisp.builtins.designators import index_argument, integer_argument, 
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.state import STATE
-from sexpgpu.lisp.values import CL, Cons
+from sexpgpu.lisp.values import CL, Cons, new_cons
 
 
 def _declare_fold(
@@ -132,7 +132,7 @@ def _byte(value: Any) -> tuple[int, int]:
 @builtin("byte", "(size position)")
 def byte(size: Any, position: Any) -> Any:
     """The specifier of SIZE bits from POSITION."""
-    return Cons(index_argument(size), index_argument(position))
+    return new_cons(index_argument(size), index_argument(position))
 
 
 @builtin("byte-size", "(bytespec)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 from sexpgpu.lisp.builtins.designators import (
@@ -16,7 +17,7 @@ from sexpgpu.lisp.builtins.equality import eql
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.state import CONS, STATE
-from sexpgpu.lisp.values import NIL, Cons, T, lisp_list
+from sexpgpu.lisp.values import NIL, Cons, T, lisp_list, new_cons
 
 
 def car_of(value: Any) -> Any:
@@ -104,7 +105,7 @@ _define_ordinals()
 @builtin("cons", "(car cdr)")
 def cons(car: Any, cdr: Any) -> Any:
     """A new pair."""
-    return Cons(car, cdr)
+    return new_cons(car, cdr)
 
 
 @builtin("consp", "(value)")
@@ -173,7 +174,7 @@ def make_list(size: Any, initial_element: Any = NIL) -> Any:
     STATE.charge(count)
     result: Any = NIL
     for _ in range(count):
-        result = Cons(initial_element, result)
+        result = new_cons(initial_element, result)
     return result
 
 
@@ -183,11 +184,11 @@ def copy_list_of(value: Any) -> Any:
         if value is NIL:
             return NIL
         raise type_error(value, "list")
-    head = last = Cons(value.car, value.cdr)
+    head = last = new_cons(value.car, value.cdr)
     at = value.cdr
     count = 0
     while isinstance(at, Cons):
-        fresh = Cons(at.car, at.cdr)
+        fresh = new_cons(at.car, at.cdr)
         last.cdr = fresh
         last = fresh
         at = at.cdr
@@ -207,7 +208,9 @@ def copy_list(list: Any) -> Any:
 @builtin("copy-alist", "(alist)")
 def copy_alist(alist: Any) -> Any:
     """A copy of an association list and of its pairs."""
-    return new_list([Cons(e.car, e.cdr) if isinstance(e, Cons) else e for e in list_items(alist)])
+    return new_list(
+        [new_cons(e.car, e.cdr) if isinstance(e, Cons) else e for e in list_items(alist)]
+    )
 
 
 @builtin("copy-tree", "(tree)")
@@ -215,12 +218,12 @@ def copy_tree(tree: Any) -> Any:
     """A copy of all conses of TREE."""
     if not isinstance(tree, Cons):
         return tree
-    head = last = Cons(copy_tree(tree.car), NIL)
+    head = last = new_cons(copy_tree(tree.car), NIL)
     at = tree.cdr
     while isinstance(at, Cons):
         STATE.charge(1)
         STATE.charge_memory(CONS)
-        fresh = Cons(copy_tree(at.car), NIL)
+        fresh = new_cons(copy_tree(at.car), NIL)
         last.cdr = fresh
         last = fresh
         at = at.cdr
@@ -257,9 +260,14 @@ def nthcdr(n: Any, list: Any) -> Any:
     """LIST without its first N elements."""
     count = index_argument(n)
     at = list
-    while count and at is not NIL:
-        at = cdr_of(at)
-        count -= 1
+    while count:
+        steps = min(count, (count & 1023) + 1)
+        try:
+            for _ in repeat(None, steps):
+                at = at.cdr
+        except AttributeError:  # no cons has come: cheaper than to ask each
+            return cdr_of(at)
+        count -= steps
         if count & 1023 == 1023:
             STATE.charge(1024)
     return at
@@ -353,7 +361,7 @@ def nconc(*lists: Any) -> Any:
 def revappend(list: Any, tail: Any) -> Any:
     """The elements of LIST in reverse order before TAIL."""
     for item in list_items(list):
-        tail = Cons(item, tail)
+        tail = new_cons(item, tail)
     return tail
 
 

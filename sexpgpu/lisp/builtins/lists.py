@@ -24,7 +24,7 @@ from sexpgpu.lisp.calls import as_function, check_count
 from sexpgpu.lisp.errors import program_error, type_error
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.state import CONS, STATE
-from sexpgpu.lisp.values import MV, NIL, Cons, Function, lisp_list
+from sexpgpu.lisp.values import MV, NIL, Cons, Function, lisp_list, new_cons
 
 # ---------------------------------------------------------------- member
 
@@ -123,7 +123,7 @@ def rassoc_if_not(predicate_: Any, alist: Any, key: Any = None) -> Any:
 @builtin("acons", "(key value alist)")
 def acons(key: Any, value: Any, alist: Any) -> Any:
     """ALIST with the pair (KEY . VALUE) before it."""
-    return Cons(Cons(key, value), alist)
+    return new_cons(new_cons(key, value), alist)
 
 
 @builtin("pairlis", "(keys values &optional alist)")
@@ -132,7 +132,7 @@ def pairlis(keys: Any, values: Any, alist: Any = NIL) -> Any:
     left, right = list_items(keys), list_items(values)
     if len(left) != len(right):
         raise program_error("pairlis: the lists of keys and of values differ in length")
-    pairs = [Cons(k, v) for k, v in zip(left, right, strict=True)]
+    pairs = [new_cons(k, v) for k, v in zip(left, right, strict=True)]
     return new_list(pairs[::-1], alist)
 
 
@@ -169,7 +169,7 @@ def put_property(plist: Any, indicator: Any, value: Any) -> Any:
     """The property list with a value changed in place, or put in front."""
     cell = _plist_cell(plist, indicator)
     if cell is None:
-        return Cons(indicator, Cons(value, plist))
+        return new_cons(indicator, new_cons(value, plist))
     changeable_cons(cell).car = value
     return plist
 
@@ -318,7 +318,7 @@ def adjoin(item: Any, list: Any, key: Any = None, test: Any = None, test_not: An
     get = key_function(key)
     wanted = item if get is None else get(item)
     found = _member(list, item_test(wanted, test, test_not, key))
-    return Cons(item, list) if found is NIL else list
+    return new_cons(item, list) if found is NIL else list
 
 
 # ---------------------------------------------------------------- trees
@@ -348,7 +348,7 @@ def _substitute_tree(tree: Any, change: Callable[[Any], Any]) -> Any:
         if car is cell.car and tail is cell.cdr:
             tail = cell
         else:
-            tail = Cons(car, tail)
+            tail = new_cons(car, tail)
     return tail
 
 

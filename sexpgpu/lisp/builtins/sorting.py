@@ -46,9 +46,9 @@ def _merged(left: list[Keyed], right: list[Keyed], less: Any) -> list[Keyed]:
 
 
 def _natural_keys(keys: list[Any], predicate: Any) -> tuple[list[Any], bool] | None:
-    """Keys that Python puts in the order of the predicate, and whether small comes first: when they
-    are numbers and the predicate is CL's own `<` or `>`, or strings and it is `string<` or `string>`.
-    No Lisp runs then. None otherwise."""
+    """Keys that Python puts in the order of the predicate, and whether small comes first: numbers
+    where the predicate is CL's own `<` or `>`, strings where it is `string<` or `string>`. No Lisp
+    runs then. None otherwise."""
     function = as_function(predicate)
     order = _ORDERS.get(function.name)
     if order is None or function is not BUILTINS[function.name].function:

@@ -9,7 +9,7 @@ from sexpgpu.lisp.builtins.hash_tables import HashTable
 from sexpgpu.lisp.callnodes import CallFixed
 from sexpgpu.lisp.calls import truth
 from sexpgpu.lisp.hot.calls import INLINED, SINGLE
-from sexpgpu.lisp.hot.numbers import SMALL, both, integers, is_integer
+from sexpgpu.lisp.hot.numbers import SMALL, both, in_order, integers, is_integer
 from sexpgpu.lisp.hot.parts import Dest
 from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import TESTS, operands, truth_of, value
@@ -53,10 +53,14 @@ def by_builtin(function: Function, site: Site) -> Callable[..., Any]:
 
 @inplace("mod")
 def _mod(unit: Unit, node: CallFixed, dest: Dest) -> bool:
+    divisor = node.arguments[1]
+    plain = isinstance(divisor, Constant) and type(divisor.value) is int and divisor.value != 0
+    if plain and is_integer(unit, node.arguments[0]):
+        unit.give("({} % {})".format(*in_order(unit, node.arguments)), dest)
+        return True
     a, b = operands(unit, node.arguments)
     checks = integers(unit, node.arguments, [a, b])
-    divisor = node.arguments[1]
-    if not (type(divisor) is Constant and type(divisor.value) is int and divisor.value):
+    if not plain:
         # No zero, and none so long that dividing by it is charged.
         checks += [b, f"{unit.constant(SMALL)} < {b} < {unit.constant(BIG)}"]
     slow = unit.slow(by_builtin(node.function, node.site))

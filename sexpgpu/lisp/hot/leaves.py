@@ -1,5 +1,5 @@
-"""A function's calls of itself that return at once: `(if (< n 2) n …)` is decided by the caller where
-it is about to call with a small number, and the call is saved. It is paid for all the same."""
+"""A function's calls of itself that return at once: `(if (< n 2) n …)` is decided by the
+caller, where it is about to call with a small number. What is saved is paid for all the same."""
 
 from __future__ import annotations
 

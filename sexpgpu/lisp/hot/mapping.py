@@ -39,12 +39,10 @@ class Applied:
         self.body = body
         self.site = site
 
-    def enter(self, unit: Unit, given: list[str]) -> None:
-        """Begin a call with these values: take its fuel and bind its variables."""
-        if self.site is not None:
-            assert isinstance(self.node, LambdaNode)
+    def bind(self, unit: Unit, given: list[str]) -> None:
+        """Begin a call with these values."""
+        if isinstance(self.node, LambdaNode):
             assert self.node.tier.frame is not None
-            unit.take_fuel(unit.constant(self.site))
             unit.own_frame(self.node.tier.frame)
         for var, name in zip(self.variables, given, strict=True):
             unit.emit(f"{unit.bind(var)} = {name}")
@@ -71,6 +69,40 @@ def _applied(unit: Unit, node: Node, count: int, site: Site) -> Applied | None:
     make = INLINE.get(symbol)
     body = make(nodes, site) if make is not None else None
     return Applied(node, variables, body or CallFixed(function, nodes, site))
+
+
+def _calls(
+    unit: Unit,
+    applied: Applied,
+    item: str,
+    turns: str,
+    count: str,
+    load: Callable[[], None],
+    body: Callable[[], None],
+) -> None:
+    """Write a loop of calls, for each `item` of an iterator that knows what is left of `count`.
+    `load` begins a call, `body` writes the rest of a turn. Calls of a function of the program's take fuel:
+    each where its body may take fuel or look at it, else all of them when the loop is left."""
+    site = applied.site
+    marks, frame = unit.marks, unit.frame
+    with unit.captured() as lines, unit.loop(f"for {item} in {turns}:"):
+        load()
+        with unit.captured() as inside:
+            body()
+        quiet = unit.marks == marks
+        if site is not None and not quiet:
+            unit.take_fuel(unit.constant(site))
+        unit.put(inside)
+    unit.frame = frame
+    if site is None or not quiet:
+        unit.put(lines)
+        return
+    with unit.block("try:"):
+        unit.put(lines, 1)
+    with unit.block("finally:"):
+        unit.emit(f"state.fuel -= {count} - {turns}.__length_hint__()")
+    unit.emit(f"if state.fuel < 0: state.refuel({unit.constant(site)})")
+    unit.marks += 1
 
 
 def _around(unit: Unit, applied: Applied, loop: Callable[[], None]) -> None:
@@ -133,7 +165,7 @@ def _map(unit: Unit, node: CallFixed, dest: Dest) -> bool:
     at, head, last = (unit.name("t") for _ in range(3))
     unit.emit(f"{at} = {first}")
     if collects:
-        unit.emit(f"{head} = {last} = new(Cons)")
+        unit.emit(f"{head} = {last} = Cons()")
     charge = unit.slow(_charging(applied, node.site))
     keep = last if collects else ""
     _around(unit, applied, lambda: _mapped(unit, applied, at, keep, f"{charge}()"))
@@ -147,24 +179,35 @@ def _map(unit: Unit, node: CallFixed, dest: Dest) -> bool:
 
 
 def _mapped(unit: Unit, applied: Applied, at: str, last: str, charge: str) -> None:
-    saved, turns = unit.frame, unit.name("t")
+    turns = unit.name("t")
+
+    def load() -> None:
+        with unit.captured() as lines:
+            applied.bind(unit, [f"{at}.car"])
+        unit.put(lines[:-1])
+        with unit.block("try:"):
+            unit.put(lines[-1:], 1)
+        with unit.block("except AttributeError:"):  # no cons: cheaper than to ask each
+            unit.emit(f"{turns} = repeat(None, {turns}.__length_hint__() + 1)")
+            unit.emit("break")
+
+    def body() -> None:
+        if last:
+            made = unit.name("t")
+            write(unit, applied.body, Dest(made))
+            cell = unit.name("t")
+            unit.emit(f"{last}.cdr = {cell} = Cons()")
+            unit.emit(f"{cell}.car = {made}")
+            unit.emit(f"{last} = {cell}")
+        else:
+            write(unit, applied.body, EFFECT)
+        unit.emit(f"{at} = {at}.cdr")
+        unit.emit(f"if {at} is NIL: break")
+
     with unit.loop(f"while isinstance({at}, Cons):"):
         unit.emit(f"{turns} = repeat(None, {_BLOCK})")
-        with unit.loop(f"for _ in {turns}:"):
-            applied.enter(unit, [f"{at}.car"])
-            if last:
-                made = unit.name("t")
-                write(unit, applied.body, Dest(made))
-                cell = unit.name("t")
-                unit.emit(f"{last}.cdr = {cell} = new(Cons)")
-                unit.emit(f"{cell}.car = {made}")
-                unit.emit(f"{last} = {cell}")
-            else:
-                write(unit, applied.body, EFFECT)
-            unit.emit(f"{at} = {at}.cdr")
-            unit.emit(f"if not isinstance({at}, Cons): break")
+        _calls(unit, applied, "_", turns, str(_BLOCK), load, body)
         unit.emit(f"if not {turns}.__length_hint__(): {charge}")
-    unit.frame = saved
 
 
 for _name in ("mapcar", "mapc"):
@@ -200,15 +243,21 @@ def _each(
         if charges:
             unit.emit(f"if len({items}) > 32: {unit.constant(STATE.charge)}(len({items}))")
         unit.emit(f"{result} = {initial}")
-        saved = unit.frame
-
-        def loop() -> None:
-            with unit.loop(f"for {item} in {items}:"):
-                applied.enter(unit, [item])
-                turn(applied, item, result)
-            unit.frame = saved
-
-        _around(unit, applied, loop)
+        turns = unit.name("t")
+        unit.emit(f"{turns} = iter({items})")
+        _around(
+            unit,
+            applied,
+            lambda: _calls(
+                unit,
+                applied,
+                item,
+                turns,
+                f"len({items})",
+                lambda: applied.bind(unit, [item]),
+                lambda: turn(applied, item, result),
+            ),
+        )
         if initial == "[]":
             unit.site(node.site)
             made = f"{unit.constant(new_list)}({result})"
@@ -274,16 +323,22 @@ def _reduce(unit: Unit, node: CallFixed, dest: Dest) -> bool:
         slow = unit.slow(by_builtin(node.function, node.site))
         unit.emit(f"{total} = {slow}({_function(unit, applied)}, {sequence})")
     with unit.block("else:"):
-        saved = unit.frame
-        unit.emit(f"{total} = {items}[0]")
-
-        def loop() -> None:
-            with unit.loop(f"for {item} in {items}[1:]:"):
-                applied.enter(unit, [total, item])
-                write(unit, applied.body, Dest(total))
-            unit.frame = saved
-
-        _around(unit, applied, loop)
+        turns = unit.name("t")
+        unit.emit(f"{turns} = iter({items})")
+        unit.emit(f"{total} = next({turns})")
+        _around(
+            unit,
+            applied,
+            lambda: _calls(
+                unit,
+                applied,
+                item,
+                turns,
+                f"(len({items}) - 1)",
+                lambda: applied.bind(unit, [total, item]),
+                lambda: write(unit, applied.body, Dest(total)),
+            ),
+        )
     unit.give(total, dest)
     return True
 

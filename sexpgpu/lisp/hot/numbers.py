@@ -140,7 +140,42 @@ def _is_short(unit: Unit, node: Node) -> bool:
     return most is not None and most < BIG
 
 
+def in_order(unit: Unit, nodes: list[Node]) -> tuple[str, str]:
+    """The values of two nodes as expressions, to be used once each, one after the other."""
+    first = value(unit, nodes[0])
+    with unit.captured() as lines:
+        second = value(unit, nodes[1])
+    if lines:
+        first = unit.held(first)
+        unit.put(lines)
+    return first, second
+
+
+def _whole_arithmetic(unit: Unit, node: Arithmetic) -> str | None:
+    """The expression of arithmetic of what is known to be integers; None where it is not."""
+    nodes = [node.first, node.second]
+    if not (is_integer(unit, node.first) and is_integer(unit, node.second)):
+        return None
+    if node.name == "*" and not all(_is_short(unit, item) for item in nodes):
+        return None
+    first, second = in_order(unit, nodes)
+    return f"({first} {node.name} {second})"
+
+
+def _arithmetic_value(unit: Unit, node: Arithmetic) -> str:
+    whole = _whole_arithmetic(unit, node)
+    if whole is not None:
+        return whole
+    name = unit.name("t")
+    _arithmetic(unit, node, Dest(name))
+    return name
+
+
 def _arithmetic(unit: Unit, node: Arithmetic, dest: Dest) -> None:
+    whole = _whole_arithmetic(unit, node)
+    if whole is not None:
+        unit.give(whole, dest)
+        return
     nodes = [node.first, node.second]
     first, second = operands(unit, nodes, raw=True)
     slow = unit.slow(_slow_arithmetic(node.name, node.site))
@@ -186,6 +221,7 @@ def _arithmetic(unit: Unit, node: Arithmetic, dest: Dest) -> None:
         unit.give(name, dest)
 
 
+VALUES[Arithmetic] = _arithmetic_value
 WRITERS[Arithmetic] = _arithmetic
 
 
@@ -215,9 +251,12 @@ _NUMBERS = frozenset((int, float))
 def _compared(unit: Unit, node: Comparison) -> tuple[str, str, str]:
     """(condition that it may be done in place, the comparison, the arguments)."""
     nodes = [node.first, node.second]
+    sign = SIGNS.get(node.name, node.name)
+    if is_integer(unit, node.first) and is_integer(unit, node.second):
+        first, second = in_order(unit, nodes)
+        return "", f"{first} {sign} {second}", ""
     first, second = operands(unit, nodes, raw=True)
     checks = integers(unit, nodes, [first, second])
-    sign = SIGNS.get(node.name, node.name)
     return both(checks), f"{first} {sign} {second}", f"{first}, {second}"
 
 

@@ -220,9 +220,9 @@ class Unit:
         return expression if _ATOM.match(expression) else self.held(expression)
 
     def cons(self, first: str, second: str) -> str:
-        """The name of a new cons. (A call of the class would run its `__init__`.)"""
+        """The name of a new cons."""
         name = self.name("t")
-        self.emit(f"{name} = new(Cons)")
+        self.emit(f"{name} = Cons()")
         self.emit(f"{name}.car = {first}")
         self.emit(f"{name}.cdr = {second}")
         return name

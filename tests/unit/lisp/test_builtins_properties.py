@@ -15,7 +15,16 @@ from sexpgpu.lisp.number_text import digits_of
 from sexpgpu.lisp.printer import prin1_text
 from sexpgpu.lisp.registry import BUILTINS
 from sexpgpu.lisp.session import Session
-from sexpgpu.lisp.values import NIL, Cons, Function, String, Vector, char, lisp_list, python_list
+from sexpgpu.lisp.values import (
+    NIL,
+    Function,
+    String,
+    Vector,
+    char,
+    lisp_list,
+    new_cons,
+    python_list,
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -73,7 +82,7 @@ def test_comparison_is_exact_between_kinds(a: Any, b: float) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers())))
 def test_sort_is_stable(pairs: list[tuple[int, int]]) -> None:
-    items = lisp_list([Cons(a, b) for a, b in pairs])
+    items = lisp_list([new_cons(a, b) for a, b in pairs])
     sort = function("sort")
     from sexpgpu.lisp.values import keyword
 

@@ -25,6 +25,7 @@ from sexpgpu.lisp.values import (
     char,
     keyword,
     lisp_list,
+    new_cons,
 )
 from sexpgpu.reader.reader import END, Reader, ReadFailure
 from sexpgpu.source import Source
@@ -152,8 +153,8 @@ values = st.recursive(atoms, compound, max_leaves=12)
 
 
 @given(values)
-@example(Cons(MODULE.intern("quote"), Cons(1, 2)))
-@example(Cons(MODULE.intern("quote"), NIL))
+@example(new_cons(MODULE.intern("quote"), new_cons(1, 2)))
+@example(new_cons(MODULE.intern("quote"), NIL))
 @example(lisp_list([1], MODULE.intern(".")))
 @example(Fraction(-1, 3))
 def test_reads_back_what_was_printed(value: Any) -> None:
@@ -181,7 +182,7 @@ def test_every_name_reads_back_as_the_symbol(name: str) -> None:
 def test_reads_back_in_the_base_it_was_printed_in(value: Any, base: int) -> None:
     if type(value) is Symbol and value.module is MODULE:
         value = MODULE.intern(value.name)  # also those of the examples
-    kept = Cons(value, NIL)
+    kept = new_cons(value, NIL)
     printed = lisp_list([MODULE.intern("prin1-to-string"), quoted(kept)])
     bind = lisp_list(
         [

@@ -12,10 +12,12 @@ import pytest
 
 from sexpgpu.lisp.session import Session
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "cross")]
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2] / "cross"))
 from both_tiers import MODES, answers, shown
 from lisp_programs import program
+
+HERE = Path(__file__).parent
 
 PROGRAMS = [program(seed) for seed in range(7000, 7150)]
 
