@@ -373,7 +373,7 @@ def _capitalized(name: str) -> str:
 
 _PLAIN_START = frozenset("abcdefghijklmnopqrstuvwxyz*/<=>!?$%&_~@[]{}")
 _PLAIN = _PLAIN_START | frozenset("0123456789+-.^#")
-_NEEDS_BARS = frozenset("()'\"`,;:|\\ \t\n\r\f")
+_NEEDS_BARS = frozenset("()'\"`,;:|\\ \t\n\r\f\b\x7f")
 
 
 def _plain(name: str) -> bool:

@@ -165,6 +165,8 @@ def test_reads_back_what_was_printed(value: Any) -> None:
 
 
 @given(odd_names)
+@example("\x7f")
+@example("a\bc")
 def test_every_name_reads_back_as_the_symbol(name: str) -> None:
     symbol = MODULE.intern(name)
     assert read(prin1_text(symbol)) is symbol
