@@ -171,7 +171,7 @@ def _gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
     key, table = given[:2]
     default = given[2] if len(given) == 3 else "NIL"
     slow = unit.slow(by_builtin(node.function, node.site))
-    name = unit.name("t")
+    name = dest.name if dest.single and dest.name not in ("", "return") else unit.name("t")
     with unit.block(f"if {_known_key(unit, node.arguments, table, key)}:"):
         if dest.single:
             unit.emit(f"{name} = {table}.entries.get({key}, {default})")
@@ -182,7 +182,8 @@ def _gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
         unit.emit(f"{name} = {slow}({', '.join(given)})")
         if dest.single:
             unit.emit(f"{name} = {name}[0]")
-    unit.give(name, dest)
+    if name != dest.name:
+        unit.give(name, dest)
     return True
 
 

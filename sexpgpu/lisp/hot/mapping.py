@@ -81,8 +81,9 @@ def _calls(
     body: Callable[[], None],
 ) -> None:
     """Write a loop of calls, for each `item` of an iterator that knows what is left of `count`.
-    `load` begins a call, `body` writes the rest of a turn. Calls of a function of the program's take fuel:
-    each where its body may take fuel or look at it, else all of them when the loop is left."""
+    `load` begins a call, `body` writes the rest of a turn. Calls of a function of the program's
+    take fuel: each where its body may take fuel or look at it, else all of them when the loop is
+    left."""
     site = applied.site
     marks, frame = unit.marks, unit.frame
     with unit.captured() as lines, unit.loop(f"for {item} in {turns}:"):

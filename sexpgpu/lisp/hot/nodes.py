@@ -121,6 +121,15 @@ def _if(unit: Unit, node: If, dest: Dest) -> None:
     )
 
 
+def _if_value(unit: Unit, node: If) -> str:
+    if is_simple(node.yes) and is_simple(node.no):
+        condition = test(unit, node.condition)
+        return f"({value(unit, node.yes)} if {condition} else {value(unit, node.no)})"
+    name = unit.name("t")
+    _if(unit, node, Dest(name))
+    return name
+
+
 def _if_test(unit: Unit, node: If) -> str:
     name = unit.name("c")
     branches(
@@ -162,6 +171,7 @@ def _or(unit: Unit, node: Or, dest: Dest, at: int = 0) -> None:
 
 WRITERS[Progn] = _progn
 TESTS[Progn] = _progn_test
+VALUES[If] = _if_value
 WRITERS[If] = _if
 TESTS[If] = _if_test
 WRITERS[And] = _and
