@@ -57,11 +57,14 @@ def _call_global(unit: Unit, node: CallGlobal, dest: Dest) -> None:
         return
     condition, result = early
     assert unit.own is not None
-    same = f"{unit.constant(symbol)}.function is {unit.constant(unit.own[0])}"
-    with unit.block(f"if {same} and {condition}:"):
-        unit.emit("state.fuel = f = state.fuel - 1")
-        unit.emit(f"if f < 0: {unit.constant(leaf)}({unit.constant(node.site)})")
-        unit.give(result, dest)
+    with unit.block(f"if {unit.constant(symbol)}.function is {unit.constant(unit.own[0])}:"):
+        with unit.block(f"if {condition}:"):
+            unit.emit("state.fuel = f = state.fuel - 1")
+            unit.emit(f"if f < 0: {unit.constant(leaf)}({unit.constant(node.site)})")
+            unit.give(result, dest)
+        with unit.block("else:"):
+            unit.site(node.site)
+            unit.give(f"hot({', '.join(given)})", dest, True)
     with unit.block("else:"):
         _call_symbol(unit, node, given, dest)
 

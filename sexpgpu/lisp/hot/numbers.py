@@ -38,6 +38,7 @@ from sexpgpu.lisp.values import CL, NIL, Char, Cons, SrcCons, Symbol
 
 SMALL = -BIG
 LONGEST = 1 << 48  # elements of a sequence, turns of a loop
+_LONG = 400  # letters of an expression, and so of parentheses in it, of which Python takes 200
 Operation = Callable[[Any, Any], Any]
 
 
@@ -145,10 +146,10 @@ def in_order(unit: Unit, nodes: list[Node]) -> tuple[str, str]:
     first = value(unit, nodes[0])
     with unit.captured() as lines:
         second = value(unit, nodes[1])
-    if lines:
+    if lines or len(first) + len(second) > _LONG:
         first = unit.held(first)
         unit.put(lines)
-    return first, second
+    return first, unit.held(second) if len(second) > _LONG else second
 
 
 def _whole_arithmetic(unit: Unit, node: Arithmetic) -> str | None:

@@ -116,6 +116,11 @@ SAME = {
             (let ((before (list (all h) (all e) (all q) (hash-table-count e))))
               (clrhash q) (setf (gethash "a" q) 1)
               (list before (all q) (loop for k being the hash-keys of e using (hash-value v) collect (cons k v))))))""",
+    "sums in sums": """
+        (defun f (n) (let ((s 0)) (dotimes (i n) (setq s (+ s %s))) s))
+        (defun g (n) (let ((s 0)) (dotimes (i n) (setq s (+ s (+ i (progn (setq s (* 2 s)) s))))) s))
+        (list (f 3) (f 5) (g 6))"""
+    % ("(+ i " * 150 + "1" + ")" * 150 + " " + "(- " * 150 + "i" + " 1)" * 150),
     "products of known size": """
         (defun f () (let ((x 1) (y 3)) (dotimes (i 50) (setq x (mod (+ (* x 1103515245) 12345) 2147483648)) (setq y (* y y))
                                          (when (> y 1000000000000) (setq y 3))) (list x y)))
