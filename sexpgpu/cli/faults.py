@@ -127,8 +127,9 @@ class NoSuchVerb(click.UsageError):
         self.verb = verb
 
 
-def report_usage(error: click.UsageError, verbs: Iterable[str]) -> None:
-    """Show a usage error, with the nearest verb or flag where one was misspelt."""
+def report_usage(error: click.UsageError, verbs: Iterable[str], words: Sequence[str]) -> None:
+    """Show a usage error, with the nearest verb or flag where one was misspelt. Under --json it is
+    the object of any other fault, of the code "usage"."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         output.say(error.message)
         return
@@ -139,13 +140,36 @@ def report_usage(error: click.UsageError, verbs: Iterable[str]) -> None:
     if isinstance(error, click.NoSuchOption):
         message = f"`{path}` has no flag {error.option_name}"
         if context is not None:
-            fix = nearest(error.option_name, _flags(context.command))
-    elif isinstance(error, NoSuchVerb):
-        fix = None if error.verb in NOT_YET else nearest(error.verb, verbs)
+            near = nearest(error.option_name, _flags(context.command))
+            fix = _knob_meant(error.option_name, context.command, words) or _did_you_mean(near)
+    elif isinstance(error, NoSuchVerb) and error.verb not in NOT_YET:
+        fix = _did_you_mean(nearest(error.verb, verbs))
+    if "--json" in words:
+        told = {"code": "usage", "severity": "error", "message": message, "fix": fix}
+        output.json_result({"kind": "error", "error": told, "diagnostics": []}, lines=True)
     output.say(f"{output.strong('error')}: {message}")
     if fix is not None:
-        output.say(f"  fix: did you mean {fix}?")
+        output.say(f"  fix: {fix}")
     output.say(f"  see: {path} --help")
+
+
+def _did_you_mean(name: str | None) -> str | None:
+    return None if name is None else f"did you mean {name}?"
+
+
+def _knob_meant(flag: str, command: click.Command, words: Sequence[str]) -> str | None:
+    """What to write for `--lr 1e-3`, where the file on the line has a knob `lr`."""
+    file = next((word for word in words if word.endswith(".sx")), None)
+    name = flag.lstrip("-").replace("_", "-").partition("=")[0]
+    if file is None or "--set" not in _flags(command):
+        return None
+    from sexpgpu.cli.inputs import declarations
+
+    try:
+        known = {"seed", "steps", *declarations(file).knobs}
+    except (SxError, OSError):
+        return None  # a usage error is no place for what is wrong with the file
+    return f"a knob is set by --set {name}=VALUE" if name in known else None
 
 
 def _flags(command: click.Command) -> list[str]:

@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except click.exceptions.Exit as stop:
         status = stop.exit_code
     except click.UsageError as error:
-        report_usage(error, VERBS)
+        report_usage(error, VERBS, words)
         status = USAGE
     except BrokenPipeError:
         output.let_go()  # its reader has seen enough

@@ -80,6 +80,7 @@ def test_no_verb_at_all_shows_the_help_and_is_a_usage_error(sx) -> None:
         (["sweep", "a.sx"], "no verb sweep: it is not in this release\n  see: sexpgpu --help"),
         (["chekc", "a.sx"], "no verb chekc\n  fix: did you mean check?\n  see: sexpgpu --help"),
         (["check", "a.sx", "--jsno"], "no flag --jsno\n  fix: did you mean --json?"),
+        (["run", "a.sx", "--lr", "3"], "no flag --lr\n  fix: a knob is set by --set lr=VALUE"),
         (["run", "a.sx", "--step", "3"], "no flag --step\n  fix: did you mean --steps?"),
         (["run", "a.sx", "--steps", "many"], "'many' is not a valid integer"),
         (["run", "a.sx", "--steps", "0"], "--steps"),
@@ -95,12 +96,22 @@ def test_no_verb_at_all_shows_the_help_and_is_a_usage_error(sx) -> None:
 )
 def test_usage_errors_are_two_and_say_what_was_meant(sx, tmp_path, words, said) -> None:
     file = tmp_path / "a.sx"
-    file.write_text("")
+    file.write_text("(defknob lr 0.1)\n")
     result = sx(*(str(file) if word == "a.sx" else word for word in words))
     assert result.code == 2
     assert result.out == ""
     assert said in result.err
     assert re.search(r"^  see: sexpgpu.* --help$", result.err, re.MULTILINE)
+
+
+def test_a_usage_error_under_json_is_a_document(sx) -> None:
+    result = sx("check", "a.sx", "--json", "--sett", "lr=1")
+    assert result.code == 2
+    assert result.json["kind"] == "error"
+    assert result.json["error"] == {
+        "code": "usage", "severity": "error", "message": "`sexpgpu check` has no flag --sett",
+        "fix": "did you mean --set?",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

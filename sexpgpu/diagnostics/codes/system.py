@@ -34,7 +34,8 @@ E_CKPT_001 = code(
         "`--resume STEP` or `--resume PATH` names a checkpoint that does not exist. "
         "(`--resume latest` starts at step 0 when there is none yet, and says so.)"
     ),
-    fix="look into the run's folder `checkpoints` for the steps there are",
+    fix="`sexpgpu status` lists the runs in the folder runs, `sexpgpu checkpoint list RUN` what "
+    "one has saved",
 )
 E_CKPT_002 = code(
     "E-CKPT-002",
