@@ -6,11 +6,11 @@ import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.faults import DONE
-from sexpgpu.cli.options import json_flag
+from sexpgpu.cli.options import PATH, json_flag
 
 
 @click.command("annotate")
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", type=PATH)
 @click.argument("text", metavar="TEXT")
 @click.option(
     "--step", type=click.IntRange(0), metavar="N", help="The step it is about (default: the last)."

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from sexpgpu.cli import output
-from sexpgpu.cli.options import DEVICES, device_flag, json_flag, limit_flag, selection_flags
+from sexpgpu.cli.options import DEVICES, PATH, device_flag, json_flag, limit_flag, selection_flags
 
 
 @click.command("bench")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=PATH)
 @selection_flags
 @device_flag("Where to train.")
 @click.option(
@@ -26,6 +26,7 @@ from sexpgpu.cli.options import DEVICES, device_flag, json_flag, limit_flag, sel
     "others",
     multiple=True,
     metavar="FILE|DEVICE",
+    type=PATH,
     help="Measure this, too: another file (with this selection), or FILE elsewhere. Repeatable.",
 )
 @json_flag

@@ -12,7 +12,7 @@ from sexpgpu import __version__
 from sexpgpu.cli import output
 from sexpgpu.cli.faults import exit_code
 from sexpgpu.cli.inputs import diagnostics_of
-from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
+from sexpgpu.cli.options import PATH, json_flag, limit_flag, selection_flags
 from sexpgpu.diagnostics import render
 from sexpgpu.diagnostics.model import Diagnostic, Edit
 
@@ -23,7 +23,7 @@ FORMATS = ("text", "concise", "json", "github", "sarif")
 
 
 @click.command("check")
-@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@click.argument("files", metavar="FILE…", type=PATH, nargs=-1, required=True)
 @selection_flags
 @json_flag
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)

@@ -12,7 +12,7 @@ import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.faults import DONE, FILE, RUN
-from sexpgpu.cli.options import json_flag
+from sexpgpu.cli.options import PATH, json_flag
 
 WHICH = (
     "A checkpoint is named by its folder, by its run (the newest whole one), or as RUN@STEP, "
@@ -26,7 +26,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", type=PATH)
 @json_flag
 def list_(run: str, as_json: bool) -> int:
     """Every checkpoint of RUN: step, size, when, and whether it is the best, bad or torn."""
@@ -54,7 +54,7 @@ def _marks(row: dict[str, Any]) -> str:
 
 
 @command.command("show", epilog=WHICH)
-@click.argument("checkpoint", metavar="CHECKPOINT")
+@click.argument("checkpoint", metavar="CHECKPOINT", type=PATH)
 @json_flag
 def show(checkpoint: str, as_json: bool) -> int:
     """What CHECKPOINT holds: of which run and step, and every tensor with its statistics."""
@@ -84,7 +84,7 @@ def show(checkpoint: str, as_json: bool) -> int:
 
 
 @command.command("verify", epilog=WHICH)
-@click.argument("checkpoints", metavar="RUN|CHECKPOINT…", nargs=-1, required=True)
+@click.argument("checkpoints", metavar="RUN|CHECKPOINT…", type=PATH, nargs=-1, required=True)
 @json_flag
 def verify(checkpoints: Sequence[str], as_json: bool) -> int:
     """Compare every byte of checkpoints, of a run all of them, with what was sealed; of a run the
@@ -110,8 +110,8 @@ def verify(checkpoints: Sequence[str], as_json: bool) -> int:
 
 
 @command.command("diff", epilog=WHICH)
-@click.argument("one", metavar="CHECKPOINT")
-@click.argument("other", metavar="CHECKPOINT")
+@click.argument("one", metavar="CHECKPOINT", type=PATH)
+@click.argument("other", metavar="CHECKPOINT", type=PATH)
 @click.option("--exit-code", is_flag=True, help="Exit 1 when they differ.")
 @json_flag
 def diff(one: str, other: str, exit_code: bool, as_json: bool) -> int:
@@ -151,9 +151,15 @@ def _show_differences(found: dict[str, Any], differ: bool) -> None:
 
 
 @command.command("export", epilog=WHICH)
-@click.argument("checkpoint", metavar="CHECKPOINT")
+@click.argument("checkpoint", metavar="CHECKPOINT", type=PATH)
 @click.option(
-    "-o", "--output", "target", metavar="FILE", required=True, help="A .safetensors or .npz file."
+    "-o",
+    "--output",
+    "target",
+    metavar="FILE",
+    type=PATH,
+    required=True,
+    help="A .safetensors or .npz file.",
 )
 @click.option(
     "--only", multiple=True, metavar="GLOB", help="Paths to export: 'embed/**'. Repeatable."
@@ -183,7 +189,7 @@ def export(
 
 
 @command.command("prune")
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", type=PATH)
 @click.option(
     "--keep", type=click.IntRange(1), metavar="N", default=1, show_default=True,
     help="How many of the newest whole ones stay.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sexpgpu.cli import output
-from sexpgpu.cli.options import device_flag, json_flag, limit_flag, selection_flags
+from sexpgpu.cli.options import PATH, device_flag, json_flag, limit_flag, selection_flags
 
 if TYPE_CHECKING:
     from sexpgpu.loop.comparing import Crosscheck
@@ -16,7 +16,7 @@ DIFFER = 1
 
 
 @click.command("crosscheck")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=PATH)
 @selection_flags
 @device_flag("What is held against the NumPy evaluator.", ("auto", "cuda", "cpu"))
 @click.option(

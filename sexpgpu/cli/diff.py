@@ -8,7 +8,7 @@ import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.inputs import document_input
-from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
+from sexpgpu.cli.options import PATH, json_flag, limit_flag, selection_flags
 
 SECOND = "sexpgpu.diff.second"
 SHARED = ("--json", "--exit-code", "--help", "-h")
@@ -29,14 +29,14 @@ class Sides(click.Command):
 
 
 @click.command("B")
-@click.argument("file", metavar="[B]", required=False)
+@click.argument("file", metavar="[B]", type=PATH, required=False)
 @selection_flags
 def _second(file: str | None, variants: tuple[str, ...], knobs: dict[str, str]) -> None:
     """The second side."""
 
 
 @click.command("diff", cls=Sides)
-@click.argument("files", metavar="A [B]", nargs=-1, required=True)
+@click.argument("files", metavar="A [B]", type=PATH, nargs=-1, required=True)
 @selection_flags
 @json_flag
 @click.option("--exit-code", is_flag=True, help="Exit 1 when they differ.")

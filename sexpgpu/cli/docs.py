@@ -14,8 +14,17 @@ STANDARD_MODULES = ("nn", "optim")
 """Pages named as the modules are called by in files: `nn:linear` is `linear` on the page nn."""
 
 
+def _complete_pages(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    del context, parameter
+    names = (entry.name for entry in (files("sexpgpu") / "docs").iterdir())
+    pages = sorted(name.removesuffix(".md") for name in names if name.endswith(".md"))
+    return [page for page in pages if page.startswith(incomplete)]
+
+
 @click.command("docs")
-@click.argument("word", metavar="[PAGE|CODE|NAME]", required=False)
+@click.argument("word", metavar="[PAGE|CODE|NAME]", required=False, shell_complete=_complete_pages)
 @click.option("--llms", is_flag=True, help="The list of pages in the form of llms.txt.")
 @click.option("--serve", is_flag=True, help="Serve the pages to a browser on this machine.")
 @click.option(

@@ -10,7 +10,7 @@ import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.inputs import compile_input, limits_of, source_of
-from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
+from sexpgpu.cli.options import PATH, json_flag, limit_flag, selection_flags
 from sexpgpu.diagnostics import render
 from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @click.command("eval")
-@click.argument("file", metavar="[FILE]", required=False)
+@click.argument("file", metavar="[FILE]", type=PATH, required=False)
 @click.option("-e", "forms", multiple=True, metavar="FORM", help="What to evaluate. Repeatable.")
 @selection_flags
 @json_flag

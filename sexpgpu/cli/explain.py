@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from sexpgpu.cli import output
-from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
+from sexpgpu.cli.options import PATH, json_flag, limit_flag, selection_flags
 
 if TYPE_CHECKING:
     from sexpgpu.diagnostics.model import Code
 
 
 @click.command("explain")
-@click.argument("file", metavar="FILE|CODE")
+@click.argument("file", metavar="FILE|CODE", type=PATH)
 @selection_flags
 @json_flag
 @click.option("--by-line", is_flag=True, help="Cost by source line as well as by model path.")
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     type=click.Choice(("cpu", "cuda")),
     help="Report on the lowered training graph in place of the rest; needs no such device.",
 )
-@click.option("--html", "page", metavar="OUT", help="Write one self-contained page.")
+@click.option("--html", "page", metavar="OUT", type=PATH, help="Write one self-contained page.")
 @click.option("--diagnostics", is_flag=True, help="The diagnostics that a run may select.")
 @limit_flag
 def command(

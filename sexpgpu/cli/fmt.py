@@ -13,7 +13,7 @@ from sexpgpu.cli import output
 from sexpgpu.cli.check import write_whole
 from sexpgpu.cli.faults import FILE, exit_code
 from sexpgpu.cli.inputs import source_of
-from sexpgpu.cli.options import json_flag
+from sexpgpu.cli.options import PATH, json_flag
 from sexpgpu.diagnostics.codes.lisp import E_LIMIT_006
 from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
 from sexpgpu.reader.layout import layout
@@ -22,7 +22,7 @@ from sexpgpu.source import Source, Span
 
 
 @click.command("fmt")
-@click.argument("files", metavar="[FILE|FOLDER]…", nargs=-1)
+@click.argument("files", metavar="[FILE|FOLDER]…", type=PATH, nargs=-1)
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if any differs.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would change.")
 @json_flag

@@ -8,7 +8,7 @@ import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.inputs import document_input
-from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
+from sexpgpu.cli.options import PATH, json_flag, limit_flag, selection_flags
 from sexpgpu.diagnostics.suggest import nearest_several
 from sexpgpu.ir.document import Document
 from sexpgpu.ir.graph import Graph
@@ -18,7 +18,7 @@ FORMATS = ("text", "json", "dot", "jaxpr", "stablehlo")
 
 
 @click.command("ir")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=PATH)
 @selection_flags
 @json_flag
 @click.option("--graph", "graph", metavar="NAME", help="One graph: train/main, update/…, init/….")

@@ -11,7 +11,7 @@ import click
 from sexpgpu.cli import output
 from sexpgpu.cli.eval import faults_of, scope_of
 from sexpgpu.cli.inputs import compile_input
-from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
+from sexpgpu.cli.options import PATH, json_flag, limit_flag, selection_flags
 from sexpgpu.diagnostics.model import SxError
 from sexpgpu.lisp.analyze import AT
 from sexpgpu.lisp.expand_all import macroexpand_all
@@ -25,7 +25,7 @@ from sexpgpu.source import Source
 
 
 @click.command("macroexpand")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=PATH)
 @click.option("-e", "form", metavar="FORM", help="The form to expand, in the scope of FILE.")
 @click.option("--all", "everywhere", is_flag=True, help="Expand inside the form, too.")
 @selection_flags

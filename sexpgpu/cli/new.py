@@ -15,7 +15,7 @@ from sexpgpu.cli import output
 from sexpgpu.cli.check import write_whole
 from sexpgpu.cli.fmt import laid_out
 from sexpgpu.cli.inputs import document_of_run, source_of
-from sexpgpu.cli.options import selection_flags
+from sexpgpu.cli.options import PATH, selection_flags
 from sexpgpu.compiler import declarations, lisp_value, read_value
 from sexpgpu.diagnostics.codes.run import E_KNOB_001
 from sexpgpu.diagnostics.model import Diagnostic, SxError
@@ -35,7 +35,7 @@ TEMPLATES = {
 
 
 @click.command("new")
-@click.argument("words", metavar="[FROM] TO", nargs=-1, required=True)
+@click.argument("words", metavar="[FROM] TO", type=PATH, nargs=-1, required=True)
 @click.option(
     "--template", type=click.Choice(list(TEMPLATES)), help="Begin from a template: no FROM."
 )

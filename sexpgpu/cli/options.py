@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class PathText(click.types.StringParamType):
+    """A text that names a file or folder, or may: a shell completes it as one."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+PATH = PathText()
 
 json_flag = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 

@@ -10,22 +10,33 @@ import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.inputs import document_input, document_of_run
-from sexpgpu.cli.options import device_flag, json_flag, limit_flag, selection_flags
+from sexpgpu.cli.options import PATH, device_flag, json_flag, limit_flag, selection_flags
 
 
 @click.command("predict")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=PATH)
 @click.option(
     "--checkpoint",
     metavar="C",
+    type=PATH,
     help="A checkpoint, a run (its newest whole one), or RUN@STEP, RUN@best. Default: FILE, "
     "where that is a run or a checkpoint.",
 )
 @click.option(
-    "--input", "given", metavar="DATA", default="-", help="An .npz or .json file, or - (JSON)."
+    "--input",
+    "given",
+    metavar="DATA",
+    type=PATH,
+    default="-",
+    help="An .npz or .json file, or - (JSON).",
 )
 @click.option(
-    "--output", "target", metavar="OUT", default="-", help="An .npz or .json file, or - (JSON)."
+    "--output",
+    "target",
+    metavar="OUT",
+    type=PATH,
+    default="-",
+    help="An .npz or .json file, or - (JSON).",
 )
 @click.option("--function", "function", metavar="NAME", help="Another function in predict's place.")
 @click.option(

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from sexpgpu.cli import output
-from sexpgpu.cli.options import device_flag, limit_flag, pairs, selection_flags
+from sexpgpu.cli.options import PATH, device_flag, limit_flag, pairs, selection_flags
 from sexpgpu.loop.failure import STOPPED
 
 UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
@@ -63,13 +63,14 @@ def _stopped_before_it_runs() -> Generator[None]:
 
 
 @click.command("run")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=PATH)
 @selection_flags
 @device_flag("Where to train. auto: cuda where there is one, else cpu.")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="Steps in place of defrun's.")
 @click.option(
     "--runs",
     metavar="DIR",
+    type=PATH,
     envvar="SEXPGPU_RUNS",
     default="runs",
     show_default=True,
@@ -79,11 +80,13 @@ def _stopped_before_it_runs() -> Generator[None]:
 @click.option(
     "--resume",
     metavar="latest|STEP|PATH",
+    type=PATH,
     help="Go on from a checkpoint. latest: start at 0 when there is none yet.",
 )
 @click.option(
     "--init-from",
     metavar="PATH",
+    type=PATH,
     help="Begin with the weights of a run, a checkpoint (RUN@STEP), a .safetensors or .npz file.",
 )
 @click.option(
@@ -152,6 +155,7 @@ def _stopped_before_it_runs() -> Generator[None]:
 @click.option(
     "--profile",
     metavar="DIR",
+    type=PATH,
     help="Write a profile of ten steps after the first into DIR, for TensorBoard or XProf.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Events as JSON lines on stdout.")

@@ -11,14 +11,14 @@ import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.faults import DONE
-from sexpgpu.cli.options import json_flag
+from sexpgpu.cli.options import PATH, json_flag
 
 ENDED = ("finished", "stopped", "failed")
 SILENT = 60.0  # seconds without a new status, after which a run's process counts as gone
 
 
 @click.command("status")
-@click.argument("runs", metavar="[RUN…]", nargs=-1)
+@click.argument("runs", metavar="[RUN…]", type=PATH, nargs=-1)
 @json_flag
 def command(runs: Sequence[str], as_json: bool) -> int:
     """The state of each RUN: a run directory, or a folder of them (default: SEXPGPU_RUNS or runs).

@@ -12,6 +12,7 @@ import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.faults import DONE
+from sexpgpu.cli.options import PATH
 
 KINDS = (
     "open", "train", "eval", "stage", "diagnostic", "checkpoint", "resume", "warning", "signal",
@@ -21,7 +22,7 @@ PERIOD = 0.2  # seconds between looks at the file
 
 
 @click.command("tail")
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", type=PATH)
 @click.option(
     "-n", "count", type=click.IntRange(0), default=10, show_default=True, metavar="N",
     help="How many of the events there are.",

@@ -8,7 +8,7 @@ import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.inputs import declarations
-from sexpgpu.cli.options import json_flag
+from sexpgpu.cli.options import PATH, json_flag
 from sexpgpu.forms.knobs import plain
 from sexpgpu.lisp.printer import prin1_text
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("variants")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=PATH)
 @json_flag
 def command(file: str, as_json: bool) -> int:
     """The knobs, variants and sweeps that FILE declares. Nothing is evaluated."""

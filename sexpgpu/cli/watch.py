@@ -12,7 +12,7 @@ import click
 
 from sexpgpu.cli import output
 from sexpgpu.cli.inputs import compile_input
-from sexpgpu.cli.options import json_flag, limit_flag, selection_flags
+from sexpgpu.cli.options import PATH, json_flag, limit_flag, selection_flags
 from sexpgpu.diagnostics import render
 from sexpgpu.diagnostics.model import Diagnostic, SxError
 
@@ -23,7 +23,7 @@ Seen = dict[str, tuple[int, int] | None]
 
 
 @click.command("watch")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=PATH)
 @selection_flags
 @json_flag
 @limit_flag

@@ -32,6 +32,12 @@ BAD = '(require "sexpgpu/nn" :as nn)\n(nn:dense 1 2)\n(car 5)\n'
         (f"sexpgpu explain {DIGITS} --set w", ["width="]),
         ("sexpgpu explain --by", ["--by-line"]),
         ("sexpgpu new --template v", ["vit"]),
+        ("sexpgpu docs quick", ["quickstart"]),
+        ("sexpgpu check exa", ["file,exa"]),  # the shell looks for files
+        ("sexpgpu checkpoint show runs/d", ["file,runs/d"]),
+        ("sexpgpu diff a.sx -- b", ["file,b"]),
+        ("sexpgpu predict runs/r --input n", ["file,n"]),
+        ("sexpgpu run a.sx --init-from w", ["file,w"]),
     ],
 )
 def test_completion(process, line: str, wanted: list[str]) -> None:
@@ -43,7 +49,7 @@ def test_completion(process, line: str, wanted: list[str]) -> None:
         "COMP_CWORD": str(len(words) - 1),
     }
     found = process(env=environment)
-    assert [row.partition(",")[2] for row in found.stdout.splitlines()] == wanted
+    assert [row.removeprefix("plain,") for row in found.stdout.splitlines()] == wanted
 
 
 @pytest.mark.parametrize("verb", VERBS)
