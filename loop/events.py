@@ -100,8 +100,8 @@ class Follower:
         return [
             record
             for record in records
-            if before.get(record["seq"]) != record.get("time")
-            and not (record["kind"] == "annotation" and record.get("time") in times)
+            if before.get(record["seq"]) != str(record.get("time"))
+            and not (record["kind"] == "annotation" and str(record.get("time")) in times)
         ]
 
 

@@ -113,7 +113,8 @@ class Session:
         steps, beginning = begun
         # A resume that is refused has written nothing so far: the run is as it was.
         ledger = self._ledger or self._open_ledger(start, lock)
-        ledger.status.update(steps=steps, step=int(beginning.state["step"]))
+        step = int(beginning.state["step"])
+        ledger.status.update(steps=steps, step=step, progress=step / steps if steps else 1.0)
         backend = open_backend(self.options.device, deterministic=self.options.deterministic)
         described = backend.describe()
         peak = self.options.peak_flops or peak_flops(described["kind"], self.document.run.precision)
@@ -238,6 +239,12 @@ class Session:
         if not start.foreign:
             check_mark(start.directory, meta["events"])
         changed = resume.check_experiment(meta, self._experiment(steps), self.options.allow_change)
+        if meta["step"] > steps:
+            raise failure(
+                run_codes.E_RUN_033,
+                f"{steps} steps are asked for, and checkpoint {start.path} has {meta['step']} done",
+                fix="resume from an earlier checkpoint, or ask for more steps",
+            )
         if changed is not None:
             start.warnings.append(changed)
             self.result.diagnostics.append(changed)

@@ -209,6 +209,22 @@ def test_a_longer_run_by_permission(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_a_shorter_run_by_permission(tmp_path: Path) -> None:
+    run(make(steps=20), tmp_path)
+    before = (tmp_path / "run" / "events.jsonl").read_bytes()
+    past = run(make(steps=20), tmp_path, resume="latest", steps=15, allow_change=True)
+    assert (past.exit_status, past.diagnostics[0].code.id) == (3, "E-RUN-033")
+    assert "has 20 done" in past.diagnostics[0].headline
+    assert (tmp_path / "run" / "events.jsonl").read_bytes() == before
+    shorter = run(make(steps=20), tmp_path, resume="10", steps=15, allow_change=True)
+    assert (shorter.exit_status, shorter.step) == (0, 15)
+    exactly = run(make(steps=20), tmp_path, resume="10", steps=10, allow_change=True)
+    assert (exactly.state, exactly.step) == ("finished", 10)
+    status = read_status(str(exactly.directory))
+    assert status is not None
+    assert (status["steps"], status["progress"]) == (10, 1.0)
+
+
 def test_a_change_of_shapes_is_refused(tmp_path: Path) -> None:
     run(make(steps=10), tmp_path)
     document = make(steps=10, clip=0.5)
