@@ -14,7 +14,8 @@ from sexpgpu.cli.faults import exit_code
 from sexpgpu.cli.inputs import diagnostics_of
 from sexpgpu.cli.options import PATH, json_flag, limit_flag, selection_flags
 from sexpgpu.diagnostics import render
-from sexpgpu.diagnostics.model import Diagnostic, Edit
+from sexpgpu.diagnostics.codes.system import E_STORE_001
+from sexpgpu.diagnostics.model import Diagnostic, Edit, SxError
 
 FIX_ROUNDS = 20
 """How often `--fix` checks again: within a form each mistake shows only when the one before is
@@ -106,16 +107,22 @@ def apply_edits(diagnostics: Sequence[Diagnostic]) -> bool:
 
 
 def write_whole(path: str, text: str) -> None:
-    """Write or replace a file at once, so that no half of it can be left behind."""
-    path = os.path.realpath(path)
-    beside = f"{path}.{os.getpid()}.new"
+    """Write or replace a file at once, so that no half of it can be left behind. OSError names the
+    path as it was given."""
+    place = os.path.realpath(path)
+    beside = f"{place}.{os.getpid()}.new"
     try:
         with open(beside, "w", encoding="utf-8", newline="") as stream:
             stream.write(text)
-        if sys.platform != "win32" and os.path.exists(path):
-            os.chmod(beside, os.stat(path).st_mode & 0o7777)
-        os.replace(beside, path)
-    except OSError:
+        if sys.platform != "win32" and os.path.exists(place):
+            os.chmod(beside, os.stat(place).st_mode & 0o7777)
+        os.replace(beside, place)
+    except OSError as error:
         if os.path.exists(beside):
             os.unlink(beside)
-        raise
+        folder = os.path.dirname(place)
+        if not os.path.isdir(folder):
+            told = f"{path} cannot be written: there is no folder {os.path.dirname(path)}"
+            fix = "make the folder, or name another"
+            raise SxError(Diagnostic(E_STORE_001, told, fix=fix)) from None
+        raise OSError(error.errno, error.strerror, path) from None

@@ -260,7 +260,7 @@ def command(
         about = {"directory": result.directory, "step": result.step, "summary": result.summary}
         output.json_result({"kind": "finished", **about}, lines=True)
     output.show(errors)
-    if not as_json and result.directory is not None:
+    if not as_json and result.directory is not None and os.path.isdir(result.directory):
         output.result(result.directory)
     if result.abandoned:
         # A compilation that nobody waits for any more would hold the exit back.

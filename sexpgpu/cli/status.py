@@ -58,7 +58,13 @@ def rows(run: str) -> list[dict[str, Any]]:
     if own is not None:
         return [_row(run, own)]
     if not os.path.isdir(run):
-        raise SxError(Diagnostic(E_CKPT_001, f"there is no {run}"))
+        raise SxError(
+            Diagnostic(
+                E_CKPT_001,
+                f"there is no folder {run}",
+                fix="name a run or the folder that runs are in; `sexpgpu run FILE` makes the first",
+            )
+        )
     if os.path.exists(os.path.join(run, FILE)):
         raise SxError(
             Diagnostic(

@@ -81,6 +81,32 @@ def test_what_is_no_run_file_has_a_code(sx, verb: str, tmp_path: Path, monkeypat
         assert found.out == "" or verb == "check"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["new", "--template", "mlp", "no/where/OUT.sx"],
+        ["explain", "a.sx", "--html", "no/where/OUT.html"],
+        ["explain", "a.sx", "--html", "folder"],
+        ["run", "a.sx", "--device", "interp", "--runs", "a.sx"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_written_is_named_as_it_was_given(
+    sx, words: list[str], tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.sx").write_text(LINE)
+    (tmp_path / "folder").mkdir()
+    found = sx(*words)
+    assert found.code in (1, 3)
+    assert found.out == ""
+    assert f"{words[-1]}" in found.err
+    assert ".new" not in found.err
+    if "no/where" in words[-1]:
+        assert "there is no folder no/where" in found.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.sx", "folder"]
+
+
 def test_a_pipe_that_nobody_writes_to_is_an_empty_file(sx, tmp_path: Path) -> None:
     make("fifo", tmp_path)
     found = sx("check", str(tmp_path / "odd.sx"))
