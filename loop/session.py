@@ -144,6 +144,9 @@ class Session:
         if found is None:
             self.result.abandoned = True
             self._end(self._requests.stop or "stopped")
+            if self._ledger is None:
+                told = f"stopped by {self._reason}: {self.result.directory} is as it was"
+                self._progress.say(told)
         return found
 
     def _end(self, reason: str) -> None:

@@ -256,9 +256,9 @@ def command(
     errors = [d for d in result.diagnostics if d.severity == "error"]
     if as_json and errors and "close" not in heard:
         output.fault_object(errors)
-    elif as_json and not heard:  # it was finished before: there is nothing to do
+    elif as_json and not heard:  # it was finished before, or stopped before it went on
         about = {"directory": result.directory, "step": result.step, "summary": result.summary}
-        output.json_result({"kind": "finished", **about}, lines=True)
+        output.json_result({"kind": result.state, **about}, lines=True)
     output.show(errors)
     if not as_json and result.directory is not None and os.path.isdir(result.directory):
         output.result(result.directory)

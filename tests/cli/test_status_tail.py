@@ -157,3 +157,23 @@ def test_damaged_events_are_passed_over(trained: Path, sx: Callable[..., Any], r
     assert sx("annotate", "runs/a", "still here").code == 0
     assert "still here" in sx("tail", "runs/a", "-n", "1").out
     assert sx("status", "runs/a").code == 0
+
+
+def test_a_stop_before_a_run_goes_on_is_told(
+    trained: Path, sx: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the checkpoint is read: nothing is written, so no event tells it."""
+    from sexpgpu.loop.session import Session
+
+    def hang(self: Session, *_: Any) -> None:
+        self._requests.receive(15)
+        time.sleep(1.0)
+
+    monkeypatch.setattr(Session, "_open_and_begin", hang)
+    monkeypatch.setattr(os, "_exit", sys.exit)  # a read goes on in its thread
+    before = (trained / "events.jsonl").read_bytes()
+    words = ("run", "a.sx", "--slug", "a", "--device", "interp", "--resume", "20", "--json")
+    found = sx(*words)
+    assert (found.code, found.lines[0]["kind"]) == (75, "stopped")
+    assert "stopped by SIGTERM: runs/a is as it was" in found.err
+    assert (trained / "events.jsonl").read_bytes() == before
