@@ -177,6 +177,7 @@ def test_mlflow_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     pytest.importorskip("mlflow")
     from mlflow.tracking import MlflowClient
 
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # for the clients that look
     monkeypatch.setattr(fan, "_PATIENCE", 120.0)
     result = run(make(steps=20), tmp_path, log=["mlflow"])
     assert (result.exit_status, warnings(result)) == (0, [])
@@ -199,6 +200,7 @@ def test_mlflow_goes_on_with_a_run_and_begins_a_fresh_one(
     pytest.importorskip("mlflow")
     from mlflow.tracking import MlflowClient
 
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # for the clients that look
     monkeypatch.setattr(fan, "_PATIENCE", 120.0)
     log = [f"mlflow:{tmp_path}/elsewhere"]
     client = MlflowClient(f"file://{tmp_path}/elsewhere")
