@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from op_driving import (
@@ -32,3 +35,18 @@ def test_the_whole_range(dtype: str) -> None:
         if apart > (allowed[dtype] if isinstance(allowed, dict) else allowed):
             beyond[name] = apart
     assert not beyond
+
+
+def test_the_page_states_what_is_allowed() -> None:
+    page = (Path(__file__).parents[2] / "sexpgpu/docs/numerics.md").read_text()
+    rows = re.findall(r"^\| (`.*?) \| (\d+)(?:, f64: (\d+))? \|", page, re.MULTILINE)
+    told: dict[str, tuple[int, int]] = {}
+    for names, f32, f64 in rows:
+        for name in re.findall("`(.*?)`", names):
+            told["pow" if name == "expt" else name] = (int(f32), int(f64 or f32))
+    held = {
+        name: (bound["f32"], bound["f64"]) if isinstance(bound, dict) else (bound, bound)
+        for name, bound in ULPS.items()
+        if name not in ("atan2", "erf-inv", "mean")  # parts of others
+    }
+    assert told == held
