@@ -117,6 +117,7 @@ def document_from_json(data: Any, infer: Infer) -> Document:
         "sources", "terms", "updates", "version", *LISTS,
     )  # fmt: skip
     fields(data, "document", names)
+    _check_finite(data)
     sources = _sources(data["sources"])
     origins = origins_from_json(data["origins"], sources)
     graphs: dict[str, Graph] = {}
@@ -149,6 +150,14 @@ def document_from_json(data: Any, infer: Infer) -> Document:
         verify(graph, infer)
     check_references(document)
     return document
+
+
+def _check_finite(data: dict[str, Any]) -> None:
+    """E-IR-003 for a number beyond all floats where none may be: it could not be written again."""
+    try:
+        canonical({name: data[name] for name in data if name not in ("graphs", "sources")})
+    except ValueError:
+        refuse(E_IR_003, "the document has a number that is not finite outside of its graphs")
 
 
 STR = "string"

@@ -329,7 +329,12 @@ class GraphParser:
         return values[name]
 
     def type(self, form: Any, at: int) -> TensorType:
-        if type(form) is not TextList or len(form) not in (2, 4) or form[0] not in ITEMSIZE:
+        if (
+            type(form) is not TextList
+            or len(form) not in (2, 4)
+            or type(form[0]) is not Word
+            or form[0] not in ITEMSIZE
+        ):
             self.refuse(getattr(form, "at", at), "a type is (DTYPE (EXTENT ...)) or with :batch N")
         extents = form[1]
         if type(extents) is not TextList:

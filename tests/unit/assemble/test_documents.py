@@ -133,6 +133,34 @@ def test_damage_is_refused_or_harmless(target: Any, how: str, junk: Any, origin:
     assert codes <= {"E-IR", "E-SHAPE", "E-DTYPE", "E-OP"}
 
 
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "[1.0,1e999]", '{"a":1e999}'])
+@pytest.mark.parametrize("place", ['"clip_norm":', '"manifest":', '"range":', '"constants":'])
+def test_a_number_that_no_float_holds_is_refused(place: str, number: str) -> None:
+    text = json.dumps(LINE, ensure_ascii=False, separators=(",", ":"))
+    at = text.index(place) + len(place)
+    end = at + len(json.dumps(json.JSONDecoder().raw_decode(text[at:])[0], separators=(",", ":")))
+    with pytest.raises(SxError) as refused:
+        read_document(text[:at] + number + text[end:], infer)
+    assert refused.value.diagnostics[0].code.id == "E-IR-003"
+
+
+def test_an_infinity_in_text_is_refused() -> None:
+    text = print_document(read_document(json.dumps(LINE), infer))
+    for number in ("inf", "-inf", "nan", "1e999"):
+        with pytest.raises(SxError) as refused:
+            parse_document(text.replace('"clip_norm" none', f'"clip_norm" {number}'), infer)
+        assert refused.value.diagnostics[0].code.id in ("E-IR-003", "E-IR-009")
+
+
+@pytest.mark.parametrize("dtype", ["(f32)", "()", '"f32"', "x"])
+def test_a_dtype_that_is_none_is_refused(dtype: str) -> None:
+    text = print_document(read_document(json.dumps(LINE), infer))
+    assert "(%p (f32 (1 1)))" in text
+    with pytest.raises(SxError) as refused:
+        parse_document(text.replace("(%p (f32 (1 1)))", f"(%p ({dtype} (1 1)))"), infer)
+    assert refused.value.diagnostics[0].code.id == "E-IR-009"
+
+
 RENAMED = [
     ("train/main", "batch/x"), ("train/main", "batch/y"), ("init/0", "rng/key"), ("update/0", "g"),
     ("update/0", "hyper/lr"), ("update/0", "ctx/updates"), ("clip", "grad/fit/w"),
