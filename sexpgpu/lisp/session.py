@@ -19,7 +19,7 @@ from sexpgpu.lisp.deep import inside, run_deep
 from sexpgpu.lisp.deferred import Deferred
 from sexpgpu.lisp.errors import LimitError, LispError, make_error
 from sexpgpu.lisp.journal import Journal, activate
-from sexpgpu.lisp.state import STATE, Limits, Site
+from sexpgpu.lisp.state import NO_TICKETS, STATE, Limits, Site
 from sexpgpu.lisp.values import (
     CL,
     NIL,
@@ -137,6 +137,7 @@ class Session:
     def _interrupt(self) -> None:
         STATE.reserve = 0
         STATE.fuel = 0
+        STATE.tickets = NO_TICKETS
 
     def _enter(self) -> None:
         world.prepare()

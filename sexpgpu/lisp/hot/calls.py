@@ -59,8 +59,7 @@ def _call_global(unit: Unit, node: CallGlobal, dest: Dest) -> None:
     assert unit.own is not None
     with unit.block(f"if {unit.constant(symbol)}.function is {unit.constant(unit.own[0])}:"):
         with unit.block(f"if {condition}:"):
-            unit.emit("state.fuel = f = state.fuel - 1")
-            unit.emit(f"if f < 0: {unit.constant(leaf)}({unit.constant(node.site)})")
+            unit.take_ticket(f"{unit.constant(leaf)}({unit.constant(node.site)})")
             unit.give(result, dest)
         with unit.block("else:"):
             unit.site(node.site)

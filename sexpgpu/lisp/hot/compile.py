@@ -49,7 +49,7 @@ def _lambda_unit(tier: FunctionTier, keeps_texts: bool) -> tuple[Unit, str]:
         unit.bind(var)
     count = len(node.required)
     if tier.bind is None:
-        unit.take_fuel_at_entry()
+        unit.take_ticket()
         unit.emit(MakeFrame(frame, {var.index: f"v{at}" for at, var in enumerate(node.required)}))
         _two_bodies(unit, node.body, node.required)
         given = ", ".join(f"v{at}" for at in range(count))

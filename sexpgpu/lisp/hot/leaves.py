@@ -16,11 +16,11 @@ Given = dict[Var, tuple[str, bool]]  # of a parameter: the argument, and whether
 
 
 def leaf(site: Site) -> None:
-    """Refuel for a call from `site` that is not made, at the depth that it would have."""
+    """Take the fuel of a call from `site` that is not made, at the depth that it would have."""
     STATE.site = site
     STATE.stack.append(site)
     try:
-        STATE.refuel()
+        STATE.take_ticket()
     finally:
         STATE.site = STATE.stack.pop()
 

@@ -39,10 +39,10 @@ NAMES: dict[str, Any] = {
 
 
 def _enter() -> None:
-    """Refuel at the entry of a function that has not pushed its site yet."""
+    """Take fuel at the entry of a function that has not pushed its site yet."""
     STATE.stack.append(STATE.site)
     try:
-        STATE.refuel()
+        STATE.take_ticket()
     finally:
         STATE.site = STATE.stack.pop()
 

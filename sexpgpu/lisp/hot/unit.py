@@ -267,10 +267,10 @@ class Unit:
         self.emit(f"if f < 0: state.refuel({site})")
         self.marks += 1
 
-    def take_fuel_at_entry(self) -> None:
+    def take_ticket(self, otherwise: str = "enter()") -> None:
         """The step of fuel of a call whose site is not pushed yet."""
-        self.emit("state.fuel = f = state.fuel - 1")
-        self.emit("if f < 0: enter()")
+        self.emit("for _ in state.tickets: break")
+        self.emit(f"else: {otherwise}")
 
     # ------------------------------------------------------------ the whole text
 

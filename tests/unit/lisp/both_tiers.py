@@ -25,7 +25,7 @@ def answers(programs: list[str], mode: str) -> list[tuple[Any, int]]:
     def work() -> None:
         for text in programs:
             answer = batch.answer(text)
-            given.append((answer, LIMITS.fuel - STATE.fuel - STATE.reserve))
+            given.append((answer, LIMITS.fuel - STATE.left()))
 
     with thresholds(*MODES[mode]):
         batch.session.run(work)
