@@ -213,3 +213,49 @@ def test_a_function_that_loops_long_is_hot_when_it_is_called_again() -> None:
         compiler.exec_text = real
     functions = [text for text in made if "def hot(v0)" in text]
     assert any("repeat(None, 256)" in text for text in functions)
+
+
+TURNS = {
+    "dotimes": "(defun f (n) (let ((s 0)) (dotimes (i n s) (setq s (+ s i)))))",
+    "dotimes with calls": "(defun g (x) x) (defun f (n) (dotimes (i n) (g i)))",
+    "dolist": "(defun f (n) (let ((s 0)) (dolist (x (make-list n :initial-element 1) s) (incf s x))))",
+    "do": "(defun f (n) (do ((i 0 (+ i 1))) ((= i n) i)))",
+    "loop": "(defun f (n) (loop for i below n collect i))",
+    "loop while": "(defun f (n) (let ((i 0)) (loop while (< i n) do (incf i))))",
+    "tagbody": "(defun f (n) (let ((i 0)) (tagbody a (incf i) (if (< i n) (go a))) i))",
+    "mapcar": "(defun f (n) (mapcar (lambda (x) (list x)) (make-list n)))",
+    "mapcar with calls": "(defun g (x) x) (defun f (n) (mapcar (lambda (x) (g x)) (make-list n)))",
+    "mapc": "(defun f (n) (let ((s 0)) (mapc (lambda (x) (incf s)) (make-list n)) s))",
+    "remove-if": "(defun f (n) (remove-if (lambda (x) (consp x)) (make-list n)))",
+    "find-if": "(defun f (n) (find-if (lambda (x) (consp x)) (make-list n)))",
+    "every": "(defun f (n) (every (lambda (x) (null x)) (make-list n)))",
+    "reduce": "(defun f (n) (reduce (lambda (a b) (list b)) (make-list (+ n 1))))",
+    "calls of oneself": "(defun f (n) (if (< n 1) n (f (- n 1))))",
+    "calls of each other": "(defun f (n) (if (< n 1) n (g (- n 1)))) (defun g (n) (if (< n 1) n (f (- n 1))))",
+    "strings": '(defun f (n) (dotimes (i n) (let ((s (string-upcase "abcdefgh"))) (search "X" s))))',
+}
+
+
+@pytest.mark.parametrize("mode", ["hot", "switched"])
+def test_turns_and_calls_take_the_fuel_that_they_took(mode: str) -> None:
+    texts = [f"{text} (list (f 0) (f 1) (f 700) (f 30))" for text in TURNS.values()]
+    for name, cold, other in zip(TURNS, answers(texts, "cold"), answers(texts, mode), strict=True):
+        assert "error" not in cold[0], (name, cold)
+        assert other == cold, name
+
+
+@pytest.mark.parametrize("mode", ["cold", "hot", "switched"])
+def test_turns_and_calls_end_where_the_fuel_does(mode: str) -> None:
+    for name, text in TURNS.items():
+        report = shown(f"{text}\n(f 20)\n(f 3000)", mode, fuel=1500, depth=100_000)[0]
+        assert "E-LIMIT-001" in report, name
+
+
+@pytest.mark.parametrize("mode", ["cold", "hot", "switched"])
+def test_calls_of_each_other_have_their_depth(mode: str) -> None:
+    text = """(defun ev (n) (if (= n 0) t (not (od (- n 1)))))
+      (defun od (n) (if (= n 0) t (not (ev (- n 1)))))
+      (dotimes (i 9) (ev i))
+      (ev {})"""
+    assert shown(text.format(39), mode, depth=40)[0] in ("t", "nil")
+    assert "E-LIMIT-002" in shown(text.format(40), mode, depth=40)[0]
