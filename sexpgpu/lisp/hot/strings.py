@@ -32,10 +32,10 @@ _JOIN, _UPCASE = function_of("concatenate"), function_of("string-upcase")
 
 def _parts(node: CallFixed) -> list[Node]:
     """The arguments whose texts are taken; none where the call is left to the builtin."""
-    if node.function is _JOIN:
-        kind, *parts = node.arguments
+    if node.function is _JOIN and node.arguments:
+        kind = node.arguments[0]
         is_string = isinstance(kind, Constant) and kind.value is CL.own("string")
-        return parts if is_string else []
+        return node.arguments[1:] if is_string else []
     taken = len(node.arguments) == _TAKEN.get(node.function)
     return list(node.arguments) if taken else []
 

@@ -168,6 +168,7 @@ REPORTS = {
     "what is joined with a made string": """(defun f (a b) (concatenate 'string (string-upcase a) b))
 (f "a" "b")
 (f "a" 5)""",
+    "a call of concatenate without arguments": "(defun f () (let ((s (concatenate))) (length s)))\n(f)",
     "a search for a symbol": '(defun f (a) (let ((s (string-upcase a))) (search \'x s)))\n(f "a")',
 }
 
