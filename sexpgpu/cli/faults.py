@@ -114,8 +114,14 @@ def _quoted(words: Sequence[str]) -> str:
     return join(words)
 
 
-NOT_YET = ("bundle", "doctor", "lsp", "report", "sweep")
-"""Verbs that the documentation speaks of as to come."""
+NOT_YET = {
+    "bundle": "an IR document runs anywhere: sexpgpu ir FILE --json > FILE.ir.json",
+    "doctor": "`sexpgpu check FILE --data` reads the data, and `run --steps 1` tries the device",
+    "lsp": "`sexpgpu watch FILE --json` checks again on every save",
+    "report": "`sexpgpu run FILE --log csv` writes the curves; a notebook draws sx.open_run(RUN)",
+    "sweep": "a point is run by `sexpgpu run FILE --set KNOB=VALUE`",
+}
+"""Verbs that the documentation speaks of as to come, and what does for now."""
 
 
 class NoSuchVerb(click.UsageError):
@@ -142,8 +148,8 @@ def report_usage(error: click.UsageError, verbs: Iterable[str], words: Sequence[
         if context is not None:
             near = nearest(error.option_name, _flags(context.command))
             fix = _knob_meant(error.option_name, context.command, words) or _did_you_mean(near)
-    elif isinstance(error, NoSuchVerb) and error.verb not in NOT_YET:
-        fix = _did_you_mean(nearest(error.verb, verbs))
+    elif isinstance(error, NoSuchVerb):
+        fix = NOT_YET.get(error.verb) or _did_you_mean(nearest(error.verb, verbs))
     if "--json" in words:
         told = {"code": "usage", "severity": "error", "message": message, "fix": fix}
         output.json_result({"kind": "error", "error": told, "diagnostics": []}, lines=True)

@@ -72,7 +72,7 @@ def as_text(declared: Declarations) -> str:
             doc = f"  {variant.doc}" if variant.doc else ""
             lines.append(f"  {variant.name}  {values}{doc}")
     if declared.sweeps:
-        lines.append("sweeps")
+        lines.append("sweeps (declared; a point is run by --set)")
         for sweep in declared.sweeps.values():
             lines.append(f"  {sweep.name}  {' '.join(map(prin1_text, sweep.clauses))}")
     return "\n".join(lines) if lines else "no knobs, variants or sweeps"

@@ -77,7 +77,7 @@ def test_no_verb_at_all_shows_the_help_and_is_a_usage_error(sx) -> None:
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["sweep", "a.sx"], "no verb sweep: it is not in this release\n  see: sexpgpu --help"),
+        (["sweep", "a.sx"], "no verb sweep: it is not in this release\n  fix: a point is run by"),
         (["chekc", "a.sx"], "no verb chekc\n  fix: did you mean check?\n  see: sexpgpu --help"),
         (["check", "a.sx", "--jsno"], "no flag --jsno\n  fix: did you mean --json?"),
         (["run", "a.sx", "--lr", "3"], "no flag --lr\n  fix: a knob is set by --set lr=VALUE"),
