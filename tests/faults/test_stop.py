@@ -119,7 +119,7 @@ def until_it_heeds_signals(pid: int) -> None:
     if not told.exists():
         time.sleep(5.0)
         return
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not int(told.read_text().partition("SigCgt:")[2].split()[0], 16) & (1 << 14):
         assert time.monotonic() < deadline
         time.sleep(0.01)

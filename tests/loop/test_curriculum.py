@@ -351,8 +351,8 @@ def test_killed_after_a_turn_and_resumed(tmp_path: Path) -> None:
     """SIGKILL between a turn and the next checkpoint: the turn is made again, once."""
     file = tmp_path / "turns.sx"
     file.write_text(
-        FILE.replace("(:every 3)", "(:every 40)")
-        .replace(":steps 40", ":steps 400")
+        FILE.replace("(:every 3)", "(:every 120)")
+        .replace(":steps 40", ":steps 1200")
         .replace(":log-every 1", ":log-every 5")
     )
     words = ["run", str(file), "--runs", str(tmp_path), "--device", "interp", "--quiet", "--slug"]
