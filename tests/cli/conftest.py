@@ -72,7 +72,7 @@ def process() -> Callable[..., subprocess.CompletedProcess[str]]:
             text=True,
             encoding="utf-8",
             check=False,
-            timeout=120,
+            timeout=600,
             **options,
         )
 

@@ -32,7 +32,7 @@ READERS = {
 def call(words: list[str], folder: Path, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "sexpgpu", *words], cwd=folder, input=data, capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False, timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False, timeout=600,
     )  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def test_a_pipe_is_read_as_a_file(tmp_path: Path) -> None:
             done.append(
                 subprocess.run(
                     [sys.executable, "-m", "sexpgpu", "check", f"/dev/fd/{read}"],
-                    cwd=ROOT, pass_fds=[read], capture_output=True, check=False, timeout=120,
+                    cwd=ROOT, pass_fds=[read], capture_output=True, check=False, timeout=600,
                 )
             )  # fmt: skip
 

@@ -26,7 +26,7 @@ def shell(script: str, folder: Path, **more: str) -> subprocess.CompletedProcess
     }  # fmt: skip
     return subprocess.run(
         ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True,
-        encoding="utf-8", check=False, timeout=120,
+        encoding="utf-8", check=False, timeout=600,
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def sexpgpu(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SEXPGPU_CACHE": str(folder / "cache")}
     return subprocess.run(
         [sys.executable, "-m", "sexpgpu", *words], cwd=folder, env=environment, check=False,
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=600,
     )  # fmt: skip
 
 

@@ -43,6 +43,20 @@ def test_csv_has_every_number_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "train/loss" in {name for _, name in wanted(tmp_path / "run")}
 
 
+KILLED: list[fan.Fan] = []
+
+
+@pytest.fixture(autouse=True)
+def ended() -> Iterator[None]:
+    """The threads of runs that were stopped hard end with their test: a killed process has none."""
+    yield
+    for feed in (feed for one in KILLED for feed in one._feeds):
+        feed._failed = True
+        assert feed._thread is not None
+        feed._thread.join(60)
+    KILLED.clear()
+
+
 def stopped_hard(tmp_path: Path, at: int, **options: Any) -> None:
     """A run that ends after a step without a word to anybody."""
     from sexpgpu.loop.train import Trainer
@@ -56,7 +70,8 @@ def stopped_hard(tmp_path: Path, at: int, **options: Any) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trainer, "_attend", attend)
-        patch.setattr(fan.Fan, "close", lambda self: [])  # killed: nobody waits for targets
+        # killed: nobody waits for targets
+        patch.setattr(fan.Fan, "close", lambda self: KILLED.append(self) or [])
         with pytest.raises(KeyboardInterrupt):
             run(make(steps=30), tmp_path, **options)
 

@@ -41,7 +41,7 @@ TOO_MUCH = [
 
 @pytest.mark.parametrize("form", TOO_MUCH)
 def test_stops_soon_and_is_not_caught(form: str) -> None:
-    session = Session(Limits(fuel=300_000, memory=5_000_000, seconds=10))
+    session = Session(Limits(fuel=300_000, memory=5_000_000, seconds=100))
     start = process_time()
     try:
         with pytest.raises(SxError) as found:
@@ -102,7 +102,7 @@ CIRCULAR = "(let ((l (list 1 2)) (p (list :a 1))) (setf (cddr l) l (cddr p) p) {
     ],
 )
 def test_a_circular_list_is_a_type_error_where_one_with_an_end_is_wanted(form: str) -> None:
-    session = Session(Limits(fuel=300_000, seconds=10))
+    session = Session(Limits(fuel=300_000, seconds=100))
     try:
         text = CIRCULAR.format(f"(handler-case {form} (type-error () 'no-end))")
         (value,) = session.evaluate(text, session.new_module("m"))
@@ -112,7 +112,7 @@ def test_a_circular_list_is_a_type_error_where_one_with_an_end_is_wanted(form: s
 
 
 def test_what_of_a_circular_list_has_an_end() -> None:
-    session = Session(Limits(fuel=300_000, seconds=10))
+    session = Session(Limits(fuel=300_000, seconds=100))
     text = CIRCULAR.format(
         "(list (list-length l) (nth 5 l) (elt l 7) (mapcar #'cons '(a b) l)"
         " (loop for x in l repeat 3 collect x) (getf p :a) (car (member 2 l)))"
@@ -139,7 +139,7 @@ def test_what_of_a_circular_list_has_an_end() -> None:
 def test_a_circular_object_is_printed_with_labels_or_cut_and_else_refused(
     form: str, text: str | None
 ) -> None:
-    session = Session(Limits(fuel=2_000_000, seconds=10))
+    session = Session(Limits(fuel=2_000_000, seconds=100))
     refused = f"(handler-case (princ-to-string {form}) (simple-error () 'refused))"
     (value,) = session.evaluate(
         CIRCULAR.format(f"(let ((l2 '(1 2))) {refused})"), session.new_module("m")
@@ -179,7 +179,7 @@ def test_long_integers_are_read_and_printed_as_they_are(digits: int, base: int) 
     ],
 )
 def test_long_integers_are_quick(form: str) -> None:
-    session = Session(Limits(fuel=20_000_000, seconds=10))
+    session = Session(Limits(fuel=20_000_000, seconds=100))
     session.evaluate(form, session.new_module("m"))
     session.close()
 

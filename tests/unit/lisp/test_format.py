@@ -72,7 +72,7 @@ def test_commas_stand_between_groups_of_three(value: int) -> None:
     ],
 )
 def test_limits_stop_what_is_too_large_or_endless(form: str) -> None:
-    limits = Limits(fuel=200_000, memory=1_000_000, seconds=5)
+    limits = Limits(fuel=200_000, memory=1_000_000, seconds=50)
     with pytest.raises(SxError) as found:
         text(f"(ignore-errors {form})", limits)
     assert found.value.diagnostics[0].code.id.startswith("E-LIMIT")

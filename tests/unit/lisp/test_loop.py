@@ -115,7 +115,7 @@ def test_malformed_loops_are_program_errors(text: str) -> None:
 )
 def test_endless_loops_reach_a_limit(text: str) -> None:
     with pytest.raises(SxError) as found:
-        shown(text, Limits(fuel=100_000, seconds=5))
+        shown(text, Limits(fuel=100_000, seconds=50))
     assert found.value.diagnostics[0].code.id.startswith("E-LIMIT")
 
 

@@ -15,7 +15,7 @@ from sexpgpu.source import Source
 
 def answer(text: str) -> str:
     """The values as printed, or the code of the error."""
-    session = Session(Limits(fuel=300_000, seconds=10))
+    session = Session(Limits(fuel=300_000, seconds=100))
     module = session.new_module("m")
     try:
         return session.run(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sexpgpu.lisp.batch import Batch
 from sexpgpu.lisp.state import Limits
 
-BATCH = Batch(Limits(fuel=300_000, seconds=10))
+BATCH = Batch(Limits(fuel=300_000, seconds=100))
 
 numbers = st.lists(
     st.one_of(st.integers(-5, 5), st.integers(-(2**70), 2**70), st.just(0.5)), max_size=12
