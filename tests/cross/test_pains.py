@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,38 @@ def test_clipped_once_after_averaging(parts: int, device: str, tmp_path: Path) -
     run = sx.compile_text(text).run(runs=str(tmp_path), device=device)
     np.testing.assert_allclose(run.parameters["w"], [-(0.5**0.5)] * 2, rtol=1e-6)
     np.testing.assert_allclose(run.metrics["train/grad-norm"].values, [2**0.5], rtol=1e-6)
+
+
+def test_dropout_differs_by_step_site_and_example(tmp_path: Path) -> None:
+    """Two sites of a model, two examples, two steps: masks that agree by chance alone."""
+    text = (
+        HEAD
+        + """
+    (defloader train :streams t :batch 2 :source (synthetic 8 (x :f32 (500) (:uniform 1 2))))
+    (defun prepare (batch) (field batch :x))
+    (defmodel net ()
+      (defparam w ())
+      (defbuffer one (500) :per :example)
+      (defbuffer two (500) :per :example)
+      (forward (x)
+        (setf one (stop-gradient (dropout (/ x x) 0.5))
+              two (stop-gradient (dropout (/ x x) 0.5)))
+        (* w (mean x))))
+    (defun objective (model x) (square (funcall model x)))
+    (defrun net :model (net) :optimizer (optim:sgd :lr 0.1) :steps 2 :checkpoint (:every 1))
+    """
+    )
+    run = sx.compile_text(text).run(runs=str(tmp_path), device="interp")
+    masks = [
+        mask
+        for step in (1, 2)
+        for site in ("one", "two")
+        for mask in load(f"{run.directory}/checkpoints/{step}")[0][f"buffer/{site}"]
+    ]
+    assert len(masks) == 8
+    for a, b in combinations(masks, 2):
+        assert set(a) == {0.0, 2.0}
+        assert 0.4 < np.mean(a == b) < 0.6
 
 
 SCHEDULED = (
