@@ -71,4 +71,8 @@ class Synthetic:
             values = (long % span).astype(np.int64) + int(low)
         if (dtype.kind == "f" and dtype.itemsize < 8) or dtype == NUMPY["bf16"]:
             values = values.astype(np.float32)
-        return values.astype(dtype).reshape((len(records), *shape))
+        made = values.astype(dtype)
+        if kind == "uniform":  # what rounds up to high is low, as in random-uniform
+            least, most = np.array([low, high]).astype(dtype)
+            made = np.where(made < most, made, least)
+        return made.reshape((len(records), *shape))

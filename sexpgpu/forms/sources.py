@@ -11,7 +11,7 @@ from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.experiment import current
 from sexpgpu.forms.headers import HeaderError, expand, file_size, npz_columns
 from sexpgpu.forms.parse import LIST, call, here, is_keyword, is_list, is_name, shape_form, shape_of
-from sexpgpu.ir.types import DTYPES, INTEGERS, integer_range
+from sexpgpu.ir.types import DTYPES, FLOATS, GREATEST, INTEGERS, integer_range
 from sexpgpu.lisp.hostforms import Context, host_macro, quoted
 from sexpgpu.lisp.printer import prin1_text as print_value
 from sexpgpu.lisp.registry import builtin
@@ -179,7 +179,9 @@ def inline(form: Any, context: Context) -> Any:
                 )
         dtype = "i32" if all(isinstance(v, int) for v in values) else "f32"
         assert shape is not None
-        least, most = integer_range("i32") if dtype == "i32" else (-_MOST_F32, _MOST_F32)
+        least, most = (
+            integer_range("i32") if dtype == "i32" else (-GREATEST["f32"], GREATEST["f32"])
+        )
         for value in values:
             if not least <= value <= most:
                 raise context.error(
@@ -246,7 +248,6 @@ def synthetic(form: Any, context: Context) -> Any:
     return call(_synthetic, form.cdr.car, *columns)
 
 
-_MOST_F32 = (2 - 2**-23) * 2.0**127
 _MOST_RECORDS = 1 << 32  # a record's number is a 32-bit word of what it is drawn from
 _DISTRIBUTIONS = {"normal": (0.0, 1.0), "uniform": (0.0, 1.0), "integers": None}
 
@@ -274,7 +275,7 @@ def _synthetic(count: Any, *columns: Any) -> DataSource:
         given = numbers or (list(default) if default else [])
         if len(given) != 2 or not all(isinstance(n, int | float | Fraction) for n in given):
             raise here(codes.E_DATA_005, f"synthetic: {word} takes two numbers")
-        if (word == "integers") != (made in INTEGERS):
+        if made not in (INTEGERS if word == "integers" else FLOATS):
             raise here(
                 codes.E_DATA_005,
                 f"synthetic: {name.name} is {made}, which {word} does not give",
@@ -315,7 +316,7 @@ def _check_distribution(name: str, word: str, given: Sequence[Any], dtype: str) 
                 codes.E_DATA_005,
                 f"synthetic: {name}: the integers do not fit {dtype} ({least} to {most})",
             )
-    elif dtype != "f64" and max(abs(low), abs(high)) > _MOST_F32:
+    elif max(abs(low), abs(high)) > GREATEST[dtype]:
         raise here(codes.E_DATA_005, f"synthetic: {name}: the numbers do not fit {dtype}")
 
 

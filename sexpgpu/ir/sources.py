@@ -8,7 +8,7 @@ from typing import Any
 from sexpgpu.diagnostics.codes.tensor import E_IR_003
 from sexpgpu.ir.graph import kind_of
 from sexpgpu.ir.serial import expect, refuse
-from sexpgpu.ir.types import DTYPES
+from sexpgpu.ir.types import DTYPES, FLOATS, GREATEST, INTEGERS, integer_range
 
 DISTRIBUTIONS = ("normal", "uniform", "integers")
 
@@ -35,6 +35,8 @@ def check_source(source: Any, where: str) -> None:
             values = expect(column.get("values"), list, f"{at}/values")
             if len(values) != count * math.prod(shape) or not all(map(_is_number, values)):
                 refuse(E_IR_003, f"{at}/values are not {count} records of shape {shape}")
+            if not all(_holds(column["dtype"], value) for value in values):
+                refuse(E_IR_003, f"{at}/values do not fit {column['dtype']}")
         else:
             drawn = expect(column.get("distribution"), list, f"{at}/distribution")
             if (
@@ -43,10 +45,35 @@ def check_source(source: Any, where: str) -> None:
                 or not all(map(_is_number, drawn[1:]))
             ):
                 refuse(E_IR_003, f"{at}/distribution is no distribution with two numbers")
+            if not _can_be_drawn(column["dtype"], *drawn):
+                refuse(E_IR_003, f"{at}/distribution gives no {column['dtype']}")
 
 
 def _is_number(value: Any) -> bool:
     return kind_of(value) in (int, float, bool)
+
+
+def _holds(dtype: str, value: Any) -> bool:
+    """Whether a dtype has a number, or one that is near."""
+    if dtype in FLOATS:
+        return -GREATEST[dtype] <= value <= GREATEST[dtype]
+    if dtype == "bool":
+        return value in (0, 1)
+    least, most = integer_range(dtype)
+    return kind_of(value) is not float and least <= value <= most
+
+
+def _can_be_drawn(dtype: str, kind: str, low: Any, high: Any) -> bool:
+    """Whether a distribution's numbers make sense, and are numbers of the dtype."""
+    if kind != "integers":
+        return (
+            dtype in FLOATS
+            and _holds(dtype, low)
+            and _holds(dtype, high)
+            and (low <= high if kind == "uniform" else high >= 0)
+        )
+    whole = kind_of(low) is int and kind_of(high) is int and low < high
+    return dtype in INTEGERS and whole and _holds(dtype, low) and _holds(dtype, high - 1)
 
 
 def _natural(value: Any, where: str) -> int:

@@ -25,6 +25,14 @@ ITEMSIZE: dict[str, int] = {
     "u8": 1, "u16": 2, "u32": 4, "u64": 8, "bool": 1,
 }  # fmt: skip
 
+GREATEST = {
+    "f16": 65504.0,
+    "bf16": 3.3895313892515355e38,
+    "f32": 3.4028234663852886e38,
+    "f64": 1.7976931348623157e308,
+}
+"""The largest number of each float dtype."""
+
 
 def kind(dtype: str) -> str:
     """float, int or bool."""

@@ -14,7 +14,15 @@ from typing import Any
 from sexpgpu.diagnostics.codes.tensor import E_DTYPE_001, E_DTYPE_002, E_DTYPE_003, E_SHAPE_001
 from sexpgpu.diagnostics.model import SxError
 from sexpgpu.ir.graph import Value
-from sexpgpu.ir.types import FLOATS, INTEGERS, ITEMSIZE, SIGNED, integer_range, kind
+from sexpgpu.ir.types import (
+    FLOATS,
+    GREATEST,
+    INTEGERS,
+    ITEMSIZE,
+    SIGNED,
+    integer_range,
+    kind,
+)
 from sexpgpu.lisp.values import KEYWORD, NIL, Cons, Symbol, T, Vector
 from sexpgpu.reader.printer import brief
 from sexpgpu.trace.arguments import bad, is_number
@@ -27,13 +35,6 @@ from sexpgpu.trace.tensor import Tensor, TensorSource, resolve
 # What a function computes on: NUMBER floats and integers; FLOAT floats (integers become f32);
 # INTEGER integers; BITS integers and bools; LOGICAL bools; ANY everything.
 NUMBER, FLOAT, INTEGER, BITS, LOGICAL, ANY = "number", "float", "integer", "bits", "logical", "any"
-
-GREATEST = {
-    "f16": 65504.0,
-    "bf16": 3.3895313892515355e38,
-    "f32": 3.4028234663852886e38,
-    "f64": 1.7976931348623157e308,
-}
 
 _COMMON: dict[tuple[str, str], str | None] = {}
 

@@ -160,6 +160,15 @@ def test_synthetic_is_a_function_of_the_record() -> None:
     assert not np.array_equal(read(given, 0, loader="other")["n"], whole["n"][:1])
 
 
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
+def test_synthetic_uniforms_stay_below_high(dtype: str) -> None:
+    column = {"dtype": dtype, "shape": [50], "distribution": ["uniform", 1000.0, 1002.0]}
+    source = {"kind": "synthetic", "count": 100, "columns": {"u": column}}
+    drawn = read(stage(source, ("u", dtype, (50,))), *range(100))["u"].astype(np.float64)
+    assert drawn.min() >= 1000
+    assert drawn.max() < 1002 or dtype == "bf16"  # to which both are 1000
+
+
 def test_a_value_out_of_range_names_everything(tmp_path: Path) -> None:
     x = np.zeros((6, 2), np.int64)
     np.savez(tmp_path / "a.npz", tokens=x)

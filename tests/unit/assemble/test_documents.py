@@ -161,6 +161,45 @@ def test_a_dtype_that_is_none_is_refused(dtype: str) -> None:
     assert refused.value.diagnostics[0].code.id == "E-IR-009"
 
 
+def of_source(source: dict[str, Any]) -> str:
+    data = copy.deepcopy(LINE)
+    data["loaders"][0]["stages"][0]["source"] = source
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    "dtype, values",
+    [
+        ("f32", [1e39]),
+        ("f16", [-65600.0]),
+        ("i32", [1.5]),
+        ("i8", [128]),
+        ("u8", [-1]),
+        ("bool", [2]),
+    ],
+)
+def test_inline_values_that_do_not_fit_are_refused(dtype: str, values: list[Any]) -> None:
+    column = {"dtype": dtype, "shape": [], "values": values}
+    with pytest.raises(SxError, match=r".") as refused:
+        read_document(of_source({"kind": "inline", "count": 1, "columns": {"x": column}}), infer)
+    assert f"values do not fit {dtype}" in refused.value.diagnostics[0].headline
+
+
+@pytest.mark.parametrize(
+    "dtype, drawn",
+    [
+        ("i32", ["integers", 3, 3]), ("i8", ["integers", 0, 129]), ("i32", ["integers", 0.0, 2.0]),
+        ("f32", ["integers", 0, 2]), ("i32", ["normal", 0, 1]), ("bool", ["normal", 0, 1]),
+        ("f32", ["normal", 0, -1]), ("f32", ["uniform", 1, 0]), ("f16", ["uniform", 0, 1e6]),
+    ],
+)  # fmt: skip
+def test_distributions_that_cannot_be_drawn_are_refused(dtype: str, drawn: list[Any]) -> None:
+    column = {"dtype": dtype, "shape": [], "distribution": drawn}
+    with pytest.raises(SxError, match=r".") as refused:
+        read_document(of_source({"kind": "synthetic", "count": 9, "columns": {"x": column}}), infer)
+    assert f"distribution gives no {dtype}" in refused.value.diagnostics[0].headline
+
+
 RENAMED = [
     ("train/main", "batch/x"), ("train/main", "batch/y"), ("init/0", "rng/key"), ("update/0", "g"),
     ("update/0", "hyper/lr"), ("update/0", "ctx/updates"), ("clip", "grad/fit/w"),
