@@ -73,8 +73,9 @@ def tensorp(x: Any) -> Any:
 
 @tensor_function("cast", "(x dtype)")
 def cast(x: Any, dtype: Any) -> Tensor:
-    """x in another dtype. To integers: towards 0, out of range to the nearest that fits, NaN to 0.
-    To bool: whether x is not 0. Between floats: to nearest, ties to even."""
+    """x in another dtype. Floats to integers: towards 0, out of range to the nearest that fits, NaN
+    to 0. Integers to narrower ones wrap around. To bool: whether x is not 0. Between floats: to
+    nearest, ties to even."""
     t = tensor("cast", "x", x)
     return wrap(cast_value(TRACES[-1], t.value, dtype_of("cast", dtype)))
 
