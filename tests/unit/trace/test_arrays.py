@@ -416,6 +416,8 @@ def test_shapes_are_ordinary() -> None:
 def test_casts() -> None:
     with world() as w:
         same(w.numbers("cast", X, ":i32"), X.astype(np.int32))
+        same(w.numbers("cast", np.int32([300, -1]), ":u8"), np.uint8([44, 255]))
+        same(w.numbers("cast", np.float32([300, -1, np.nan]), ":u8"), np.uint8([255, 0, 0]))
         same(w.numbers("bitcast", M, ":u32"), M.view(np.uint32))
         same(w.numbers("stop-gradient", M), M)
         assert ":f16" in said(refused("E-DTYPE-004", lambda: w("cast", X, ":f61")))
