@@ -13,6 +13,7 @@ from sexpgpu.forms.optimizers import Optimizer
 from sexpgpu.forms.runs import RunForm
 from sexpgpu.ir.graph import Graph, Node
 from sexpgpu.source import Origin
+from sexpgpu.trace.context import Trace
 
 LOGITS_OPS = {"logsumexp": "softmax", "log-softmax": "softmax", "softmax": "softmax",
               "softplus": "sigmoid"}  # fmt: skip
@@ -68,6 +69,19 @@ def pairing_doubts(nodes: Iterable[Node]) -> list[Diagnostic]:
             )
             found.append(Diagnostic(tensor_codes.W_SHAPE_001, told, labels, notes, fix))
             break
+    return found
+
+
+def reduction_doubts(trace: Trace) -> list[Diagnostic]:
+    """W-OP-001 for each call of max or min with one tensor."""
+    found: list[Diagnostic] = []
+    for name, origin in trace.doubts:
+        labels, notes = located(origin)
+        told = f"{name} of one tensor is that tensor: there is nothing to compare it with"
+        fix = f"for the greatest element write (a{name} x), along an axis (a{name} x :axis 1)"
+        if name == "min":
+            fix = fix.replace("greatest", "least")
+        found.append(Diagnostic(tensor_codes.W_OP_001, told, labels, notes, fix))
     return found
 
 

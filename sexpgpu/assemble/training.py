@@ -7,7 +7,7 @@ from typing import Any
 
 from sexpgpu.assemble.calling import call_all, call_with_model, mean_and_weight
 from sexpgpu.assemble.context import TRAIN
-from sexpgpu.assemble.doubts import loss_doubts, pairing_doubts
+from sexpgpu.assemble.doubts import loss_doubts, pairing_doubts, reduction_doubts
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.mixing import mixing_warnings
 from sexpgpu.assemble.reporting import report_metrics
@@ -84,6 +84,7 @@ def trace_training(
         forward_nodes = list(trace.builder.nodes)
         warnings = mixing_warnings(trace) if microbatches > 1 else []
         warnings += loss_doubts(forward_nodes) + pairing_doubts(forward_nodes)
+        warnings += reduction_doubts(trace)
         seeds = [
             (mean, _cotangent(trace, name, weight, microbatches if static else None))
             for name, (mean, weight) in terms.items()

@@ -96,7 +96,7 @@ class Trace:
     stage          the stage's name in a training graph
     context        types of the `ctx` keys that are tensors here: key -> TensorType
     prefix         what the names of metrics begin with (an optimizer's update: "optim/PATH/")
-    metrics, terms, counters, draws, context_used   what the functions noted
+    metrics, terms, counters, draws, doubts, context_used   what the functions noted
     buffers        path -> the tensor it holds now;  written  path -> where it was set
     sources        parameters and other TensorSources -> their tensors here, made at first use
     bindings       parameters that stand for other tensors in the model that is called -> what
@@ -121,6 +121,7 @@ class Trace:
         "context_used",
         "counters",
         "domain",
+        "doubts",
         "draws",
         "emit",
         "examples_in_turn",
@@ -173,6 +174,7 @@ class Trace:
         self.written: dict[str, Origin] = {}
         self.context_used: set[str] = set()
         self.draws: list[Draw] = []
+        self.doubts: list[tuple[str, Origin]] = []  # calls of max and min that compare nothing
         # diagnostics: name -> the tensor (None: it is made only where it is selected) and its
         # reducers ("" for the scalar itself), and its place
         self.watched: dict[str, tuple[Value | None, tuple[str, ...]]] = {}

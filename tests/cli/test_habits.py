@@ -80,6 +80,7 @@ HABITS = [
     (BODY, BODY + ";", "a semicolon begins a comment", BODY),
     (BODY, f'(progn (format "~a" x) {BODY})', "(format t …)", f'(progn (format t "~a" x) {BODY})'),
     (BODY, f"(progn (loop for i range 3 do (print i)) {BODY})", "for i below n"),
+    (LOSS, "(mean (/ x (max x)))", "(amax x)"),
     (LOSS, f"(progn (backward 1) {LOSS})", "the compiler differentiates"),
     (LOSS, "(nn:cross-entropy model x y)", "the model is called first", LOSS),
     (LOSS, "(nn:cross-entropy model y)", "(funcall model x)"),

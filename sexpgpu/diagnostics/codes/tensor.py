@@ -266,6 +266,15 @@ E_OP_005 = code(
     "input; a scan's body takes and gives carries of the same types.",
     fix="a document that has this was damaged or edited: write it anew from its run file",
 )
+W_OP_001 = code(
+    "W-OP-001",
+    title="max or min of one tensor",
+    explain="max and min compare their arguments, element by element, as in Common Lisp. Of one "
+    "tensor they are that tensor. In array libraries such a call reduces: that is amax and amin.",
+    fix="write (amax x) or (amin x), with :axis for the greatest along an axis",
+    bad=_model(W, "(matmul (/ x (max x)) w)"),
+    good=_model(W, "(matmul (/ x (amax x)) w)"),
+)
 
 # -- gradients (GRAD) ---------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import Any
 from sexpgpu.ir.types import INTEGERS
 from sexpgpu.lisp.errors import arithmetic_error
 from sexpgpu.lisp.registry import BUILTINS
+from sexpgpu.lisp.state import current_origin
 from sexpgpu.lisp.values import NIL
 from sexpgpu.reader.printer import brief
 from sexpgpu.trace.arguments import is_number
@@ -74,13 +75,21 @@ def divide(*arguments: Any) -> Any:
 @operation("max")
 def maximum(*arguments: Any) -> Any:
     """The elementwise greatest; NaN wins."""
+    _doubt_alone("max", arguments)
     return _fold("max", "max", NUMBER, arguments)
 
 
 @operation("min")
 def minimum(*arguments: Any) -> Any:
     """The elementwise least; NaN wins."""
+    _doubt_alone("min", arguments)
     return _fold("min", "min", NUMBER, arguments)
+
+
+def _doubt_alone(name: str, arguments: tuple[Any, ...]) -> None:
+    """Note a call with one tensor, which is that tensor: elsewhere it reduces."""
+    if len(arguments) == 1:
+        TRACES[0].doubts.append((name, current_origin()))
 
 
 @operation("1+")
