@@ -404,6 +404,8 @@ def _dotted_fix(name: str, known: Iterable[str], scope: Any) -> str | None:
     owner, dot, last = name.rpartition(".")
     if not dot or not owner or not last:
         return None
+    if owner == "self":
+        return f"write {last.replace('_', '-')}"
     variables: list[str] = [] if scope is None else scope.variable_names()
     if last in ("forward", "__call__") and owner in variables:
         return f"write (funcall {owner} …)"

@@ -46,7 +46,7 @@ HABITS = [
     (BODY, "(head (math.sqrt (up x)))", "write sqrt"),
     (BODY, "(head (torch.cat (list (up x)) :axis 1))", "write concat"),
     (BODY, "(head (* (up x) (x.mean)))", "write (mean x …)"),
-    (BODY, "(head (self.up x))", "the function self.up"),
+    (BODY, "(head (self.up x))", "write up"),
     (CALL, "(model.forward x)", "write (funcall model …)"),
     (CALL, "(funcall #'model x)", "write model", CALL),
     (CALL, "(apply model x)", "write funcall", CALL),
@@ -139,8 +139,6 @@ def test_habit(sx, tmp_path: Path, habit: tuple[str, ...]) -> None:
     text = GOOD.replace(old, new)
     found = check_text(text, "newcomer.sx", str(tmp_path))
     said = [d.fix or d.headline for d in found]
-    if says == "the function self.up":
-        said = [d.headline for d in found]
     assert any(says in words for words in said), said
     safe = any(edit.safe for d in found for edit in d.edits)
     assert safe == bool(mended), "only what is certain is safe"
