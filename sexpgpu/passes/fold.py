@@ -259,6 +259,8 @@ def _fold_cast(node: Node, definitions: Definitions) -> Folded:
         return _full(node, bool(number != 0))
     if dtype in FLOATS:
         exact = type(number) is float or abs(number) <= 1 << 53
+        if x.dtype == "f64" and dtype == "bf16" and rounded(float(number), "f32") != number:
+            return None  # the backends round it once
         return _full(node, rounded(float(number), dtype)) if exact else None
     return None if type(number) is float else _full(node, wrapped(int(number), dtype))
 

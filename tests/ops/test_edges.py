@@ -361,3 +361,21 @@ def test_ids_too_narrow_for_the_extent_have_derivatives(op: str, extent: int, dt
     given = {"x": dy, "ids": ids, "values": dy[:4], "dy": dy}
     wanted = [dy[i] if 0 <= i < extent else 0 for i in places.astype(int)]
     np.testing.assert_array_equal(evaluate(Plan(b.finish("g", {"d": found})), given)["d"], wanted)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_f64_is_rounded_once_to_16_bits(dtype: str) -> None:
+    """A nearest f32 between would make a tie of what is not quite one."""
+    ulp = 2.0 ** {"bf16": -7, "f16": -10}[dtype]
+    low = 1.0 + ulp * np.arange(0, 64)
+    even = np.where(np.arange(64) % 2 == 0, low, low + ulp)
+    middle = low + ulp / 2
+    x = np.concatenate([middle * (1 + 1e-12), middle * (1 - 1e-12), middle])
+    want = np.concatenate([low + ulp, low, even])
+    odd = np.array([NAN, INF, -INF, 1e300, -1e300, 0.0, -0.0])
+    ends = np.array([NAN, INF, -INF, INF, -INF, 0.0, -0.0])
+    given, wanted = np.concatenate([x, -x, odd]), np.concatenate([want, -want, ends])
+    for got in both("cast", given, dtype=dtype):
+        np.testing.assert_array_equal(got.astype(np.float64), wanted)
+    for got in both("cast", np.float64(x[0]), dtype=dtype):
+        assert got.astype(np.float64) == 1 + ulp

@@ -176,7 +176,18 @@ def _cast(x: np.ndarray, *, dtype: str) -> np.ndarray:
         value = np.where(inside, x, x.dtype.type(0)).astype(target)
         value = np.where(above, target.type(info.max), value)
         return np.where(below, target.type(info.min), value)
+    if x.dtype == np.float64 and dtype == "bf16":
+        x = _to_odd(x)
     return x.astype(target)
+
+
+def _to_odd(x: np.ndarray) -> np.ndarray:
+    """f64 as the f32 from which bf16 is rounded as from x itself: where that is not exact, of the
+    two neighbours the one whose last bit is 1. ml_dtypes goes through the nearest f32."""
+    near = np.asarray(x.astype(np.float32))
+    back = near.astype(np.float64)
+    bits = near.view(np.uint32) - (np.abs(back) > np.abs(x)).astype(np.uint32)
+    return (bits | (back != x).astype(np.uint32)).view(np.float32)
 
 
 @evaluates("bitcast", raw=True)

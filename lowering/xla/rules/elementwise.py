@@ -230,10 +230,24 @@ def _select(test: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
     return lax.select(test, x, y)
 
 
+def _to_odd(x: jax.Array) -> jax.Array:
+    """f64 as the f32 from which a 16-bit float is rounded as from x itself: where it is not exact,
+    of the two neighbours the one whose last bit is 1 (Boldo and Melquiond, 2008). XLA goes through
+    the nearest f32, and so rounds twice."""
+    near = lax.convert_element_type(x, F32)
+    back = lax.convert_element_type(near, x.dtype)
+    bits = lax.bitcast_convert_type(near, LAX["u32"])
+    beyond = lax.convert_element_type(lax.gt(lax.abs(back), lax.abs(x)), LAX["u32"])
+    inexact = lax.convert_element_type(lax.ne(back, x), LAX["u32"])
+    return lax.bitcast_convert_type(lax.bitwise_or(lax.sub(bits, beyond), inexact), F32)
+
+
 @lowers("cast")
 def _cast(x: jax.Array, *, dtype: str) -> jax.Array:
     """NaN becomes integer 0 and floats outside the range are clamped, on every device."""
     target = LAX[dtype]
+    if x.dtype == np.float64 and dtype in ("bf16", "f16"):
+        return lax.convert_element_type(_to_odd(x), target)
     if not is_float(x) or target.kind not in "iu":
         return lax.convert_element_type(x, target)
     if is_half(x):

@@ -208,6 +208,9 @@ STAY = {
         "cast", b.emit("cast", x, dtype="bf16"), dtype="f32"
     ),
     "divided by itself": lambda b, x, i, p: b.emit("div", x, x),
+    "rounded once, not by way of f32": lambda b, x, i, p: b.emit(
+        "cast", full(b, 1 + 2**-8 + 2**-40, dtype="f64"), dtype="bf16"
+    ),
 }
 
 
