@@ -47,6 +47,8 @@ class Layout:
             )
             for name, type in self.types.items()
         ]
+        if not flat:  # diagnostics of which nothing was selected
+            flat = [builder.emit("full", shape=(0,), value=0.0, dtype="f32", batch=None)]
         packed = flat[0] if len(flat) == 1 else builder.emit("concat", *flat, axis=0)
         return builder.finish("report", {"packed": packed})
 

@@ -20,7 +20,7 @@ from sexpgpu.lisp.printer import prin1_text
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.values import CL, NIL, Module, SrcCons, Symbol
 from sexpgpu.reader.layout import layout
-from sexpgpu.reader.reader import END, Reader
+from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
 from sexpgpu.source import Source
 
 
@@ -82,8 +82,12 @@ def command(
 def _read(text: str, module: Module, session: Session) -> Any:
     """The one form of a text."""
     reader = Reader(Source("-e", text), module, session.features)
-    form = reader.read()
-    if form is END or reader.read() is not END:
+    try:
+        form = reader.read()
+        more = form is END or reader.read() is not END
+    except (ReadFailure, TooDeep) as error:
+        raise SxError(session.report(error)) from None
+    if more:
         raise click.UsageError(f"-e takes one form: {text}")
     return form
 

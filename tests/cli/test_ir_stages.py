@@ -96,6 +96,8 @@ def test_steps_of_a_form(sx, library: str) -> None:
     assert "both" not in everywhere
     assert sx("macroexpand", library, "-e", "(f 1)").out == "(f 1)\n"
     assert sx("macroexpand", library, "-e", "1 2").code == 2
+    open_form = sx("macroexpand", library, "-e", "(both (f 1)", "--json")
+    assert (open_form.code, open_form.json["error"]["code"]) == (1, "E-READ-001")
 
 
 # -- new ----------------------------------------------------------------------------------------

@@ -205,6 +205,16 @@ def test_selection(tmp_path: Path, globs: list[str], names: set[str]) -> None:
     assert set(values(run)[1]) == names
 
 
+def test_a_run_whose_selection_is_empty(tmp_path: Path) -> None:
+    """It trains, and tells of no diagnostic."""
+    line = str(Path(__file__).parents[2] / "examples" / "line.sx")
+    run = sx.compile(line, diagnostics=["nothing/**"]).run(
+        device="interp", runs=str(tmp_path), steps=2
+    )
+    assert run.state == "finished"
+    assert "diagnostic" not in {event["kind"] for event in run.events}
+
+
 def test_one_that_selects_nothing() -> None:
     found = sx.compile_text(text(True), diagnostics=["act/onne/**"]).diagnostics
     assert [d.code.id for d in found] == ["W-METRIC-001"]
