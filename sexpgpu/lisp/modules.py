@@ -35,7 +35,14 @@ if TYPE_CHECKING:
     from sexpgpu.lisp.session import Session
 
 STANDARD: dict[str, tuple[str, ...]] = {
-    "sexpgpu/nn": ("initialisers", "activations", "recurrent", "losses", "metrics"),
+    "sexpgpu/nn": (
+        "attention",
+        "initialisers",
+        "activations",
+        "recurrent",
+        "losses",
+        "metrics",
+    ),
     "sexpgpu/optim": ("wrappers", "schedules"),
 }
 """The standard modules, each with the further files, in its folder, that it is made of."""

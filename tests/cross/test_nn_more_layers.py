@@ -33,6 +33,36 @@ def test_group_norm(probe: Any, groups: int, bias: str) -> None:
     probe(f"(nn:group-norm {groups} 6 :bias {bias})", {"x": normal(2, 4, 5, 6)}).agrees(reference)
 
 
+@pytest.mark.parametrize(
+    "layer, shape, message",
+    [
+        ("(nn:layer-norm 5)", (2, 6), r"layer-norm: the layer was made for \[..., 5\], and its in"),
+        ("(nn:rms-norm 5)", (2, 6), r"rms-norm: .* \[..., 5\], and its input is \(2 6\)"),
+        ("(nn:group-norm 2 4)", (2, 3, 6), r"group-norm: .* \[B, ..., 4\]"),
+        ("(nn:batch-norm 5)", (2, 6), r"batch-norm: .* \[B, ..., 5\]"),
+        ("(nn:gru 6 4)", (2, 6), r"gru: .* \[B, T, 6\], and its input is \(2 6\)"),
+        ("(nn:lstm 6 4)", (2, 3, 5), r"lstm: .* \[B, T, 6\]"),
+        ("(nn:rnn 6 4)", (2, 6), r"rnn: .* \[B, T, 6\]"),
+        ("(nn:ssm 6)", (2, 6), r"ssm: .* \[B, T, 6\]"),
+        ("(nn:attention 6 :heads 2)", (2, 6), r"attention: .* \[B, T, 6\]"),
+        ("(nn:transformer-block 6 :heads 2 :norm (nn:rms-norm 6))", (2, 3, 6), r"for two of them"),
+    ],
+)
+def test_an_input_of_another_shape(probe: Any, layer: str, shape: Any, message: str) -> None:
+    with pytest.raises(sx.CompileError, match=message):
+        probe(layer, {"x": normal(*shape)})
+
+
+def test_a_block_takes_a_model_in_place_of_its_mlp(probe: Any) -> None:
+    made = [
+        probe(f"(nn:transformer-block 6 :heads 2 :mlp {mlp})", {"x": normal(2, 3, 6)})
+        for mlp in ("(nn:swiglu 6 12)", "(lambda (width) (nn:swiglu width 12))")
+    ]
+    shapes = [{name: value.shape for name, value in each.parameters.items()} for each in made]
+    assert shapes[0] == shapes[1]
+    assert shapes[0]["layer/mlp/gate/w"] == (6, 12)
+
+
 def test_group_norm_refuses_groups_that_do_not_divide(probe: Any) -> None:
     with pytest.raises(sx.CompileError, match="4 groups do not divide"):
         probe("(nn:group-norm 4 6)", {"x": normal(2, 3, 6)})

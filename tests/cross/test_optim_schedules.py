@@ -128,11 +128,25 @@ def test_warmup_from_one() -> None:
         ("(optim:join (list 1.0 2.0) (list 10 20))", "2 schedules need 1 boundaries"),
         ("(optim:join (list 1.0 2.0 3.0) (list 10 10))", "do not rise"),
         ("(optim:one-cycle :peak 0.1)", ":peak and :steps"),
+        ("(optim:cosine 0.1 0)", "cosine: the number of steps is above 0, not 0"),
+        ("(optim:linear 0.1 0.2 -1)", "linear: the number of steps is above 0, not -1"),
+        ("(optim:polynomial 0.1 0.2 0)", "polynomial: the number of steps"),
+        ("(optim:step-decay 0.1 0)", "step-decay: the number of steps"),
+        ("(optim:exponential-decay 0.1 0 0.5)", "exponential-decay: the number of steps"),
     ],
 )
 def test_mistakes_are_explained(form: str, message: str) -> None:
     with pytest.raises(sx.CompileError, match=message):
         sx.evaluate(f'(require "sexpgpu/optim" :as optim) {form}')
+
+
+def test_one_cycle_of_few_steps() -> None:
+    text = (
+        '(require "sexpgpu/optim" :as optim)'
+        "(mapcar (optim:one-cycle :peak 1.0 :steps {}) (list 0 1))"
+    )
+    np.testing.assert_allclose(sx.evaluate(text.format(1)), [1.0, 4e-6], rtol=1e-6)
+    np.testing.assert_allclose(sx.evaluate(text.format(4)), [0.04, 1.0], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
