@@ -15,6 +15,7 @@ from sexpgpu.lisp.analyze import (
     parts,
     site_here,
 )
+from sexpgpu.lisp.calls import truth
 from sexpgpu.lisp.errors import make_error, type_error
 from sexpgpu.lisp.nodes import (
     Constant,
@@ -25,7 +26,7 @@ from sexpgpu.lisp.nodes import (
 )
 from sexpgpu.lisp.scope import Frame, Scope
 from sexpgpu.lisp.state import STATE, Site
-from sexpgpu.lisp.values import CL, NIL, Char, Cons, Symbol, T, new_cons
+from sexpgpu.lisp.values import CL, NIL, Char, Cons, Foreign, Symbol, T, new_cons
 from sexpgpu.reader.printer import brief
 
 OTHERWISE = CL.own("otherwise")
@@ -80,9 +81,10 @@ def _case_node(form: Any, scope: Scope, tails: Tails, strict: bool, miss: Node |
 
 
 class Case(Node):
-    """case and ecase: the bodies by their keys."""
+    """case and ecase: the bodies by their keys. `asks`: a value that is no key is asked for its
+    truth, which a tensor refuses; not where the clauses tell nil from the rest."""
 
-    __slots__ = ("bodies", "default", "key", "keys", "multi", "site", "strict")
+    __slots__ = ("asks", "bodies", "default", "key", "keys", "multi", "site", "strict")
 
     def __init__(
         self,
@@ -100,6 +102,8 @@ class Case(Node):
         self.strict = strict
         self.site = site
         self.multi = any(node.multi for node in (*bodies, default))
+        every = [item for some in keys for item in some]
+        self.asks = bool(every) and not any(item is NIL for item in every)
 
     def failure(self, value: Any) -> Exception:
         """The error of a value that no clause of ecase takes."""
@@ -113,13 +117,15 @@ class Case(Node):
         for keys, branch in zip(self.keys, runs, strict=True):
             for item in keys:
                 table.setdefault(case_key(item), branch)
-        find, strict, site = table.get, self.strict, self.site
+        find, strict, site, asks = table.get, self.strict, self.site, self.asks
 
         def run(env: Any) -> Any:
             value = run_key(env)
             chosen = find(value if type(value) is Symbol else case_key(value))
             if chosen is not None:
                 return chosen(env)
+            if asks and isinstance(value, Foreign):
+                truth(value, site)
             if strict:
                 STATE.site = site
                 raise self.failure(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sexpgpu.lisp.calls import truth
 from sexpgpu.lisp.case_macros import Case, case_key
 from sexpgpu.lisp.control import Jump
 from sexpgpu.lisp.errors import LimitError, control_error
@@ -20,7 +21,7 @@ from sexpgpu.lisp.hot.writer import (
     write_closure,
 )
 from sexpgpu.lisp.state import STATE
-from sexpgpu.lisp.values import Char, Symbol
+from sexpgpu.lisp.values import Char, Foreign, Symbol
 
 # ---------------------------------------------------------------- blocks
 
@@ -285,16 +286,20 @@ def _case_from(unit: Unit, node: Case, dest: Dest, key: str, at: int) -> None:
         " or ".join(conditions),
         lambda: write(unit, node.bodies[at], dest),
         None
-        if nothing and is_simple(node.default)
+        if nothing and not node.asks and is_simple(node.default)
         else lambda: _case_from(unit, node, dest, key, at + 1),
     )
 
 
 def _case_default(unit: Unit, node: Case, dest: Dest, key: str) -> None:
+    site, failure = node.site, node.failure
+    if node.asks:
+        unit.names.setdefault("Foreign", Foreign)
+        asked = unit.slow(lambda item: truth(item, site))
+        unit.emit(f"if isinstance({key}, Foreign): {asked}({key})")
     if not node.strict:
         write(unit, node.default, dest)
         return
-    site, failure = node.site, node.failure
 
     def fail(item: Any) -> Any:
         STATE.site = site

@@ -105,6 +105,8 @@ def test_tensors_are_ordinary_values() -> None:
     np.testing.assert_array_equal(y, X)
     (y,) = values("(funcall (lambda (x &optional mask) (if (null mask) x 0)) x)")
     np.testing.assert_array_equal(y, X)
+    (y,) = values("(case x ((nil) 0) (t x))")
+    np.testing.assert_array_equal(y, X)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,8 @@ def test_tensors_are_ordinary_values() -> None:
     [
         "(if (> x 0) 1 2)", "(when x 1)", "(unless x 1)", "(and x 1)", "(or x 1)", "(not x)",
         "(cond (x 1))", "(loop while x do (setf x nil))", "(remove-if #'identity (list x))",
-        "(if (= (sum x) 0) 1 2)", "(some (lambda (y) y) (list x))",
+        "(if (= (sum x) 0) 1 2)", "(some (lambda (y) y) (list x))", "(case x (0 1) (t 2))",
+        "(case (sum x) ((1 2) 1))", "(ecase x (:a 1))",
     ],
 )  # fmt: skip
 def test_truth_of_a_tensor(form: str) -> None:
