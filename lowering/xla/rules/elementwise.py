@@ -77,7 +77,6 @@ for _name, _function in {
     "erf": lax.erf,
     "erfc": lax.erfc,
     "lgamma": lax.lgamma,
-    "digamma": lax.digamma,
     "atan2": lax.atan2,
 }.items():
     lowers(_name)(in_f32(_function))
@@ -101,6 +100,14 @@ def _trunc(x: jax.Array) -> jax.Array:
 @lowers("relu")
 def _relu(x: jax.Array) -> jax.Array:
     return lax.max(x, _constant(x, 0))
+
+
+@lowers("digamma")
+@in_f32
+def _digamma(x: jax.Array) -> jax.Array:
+    """At its pole 0 some versions of lax give -inf, and NaN at all others."""
+    zero = lax.eq(x, _constant(x, 0))
+    return lax.select(zero, _constant(x, float("nan")), lax.digamma(x))
 
 
 @lowers("log1p")

@@ -293,10 +293,13 @@ def _case_from(unit: Unit, node: Case, dest: Dest, key: str, at: int) -> None:
 
 def _case_default(unit: Unit, node: Case, dest: Dest, key: str) -> None:
     site, failure = node.site, node.failure
+
+    def ask(item: Any) -> bool:
+        return truth(item, site)
+
     if node.asks:
         unit.names.setdefault("Foreign", Foreign)
-        asked = unit.slow(lambda item: truth(item, site))
-        unit.emit(f"if isinstance({key}, Foreign): {asked}({key})")
+        unit.emit(f"if isinstance({key}, Foreign): {unit.slow(ask)}({key})")
     if not node.strict:
         write(unit, node.default, dest)
         return
