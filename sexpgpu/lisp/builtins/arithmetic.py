@@ -38,12 +38,19 @@ def foreign_or_error(name: str, arguments: tuple[Any, ...], expected: str = "num
     raise type_error(arguments[0], expected, operator=name)
 
 
-def to_float(value: Any) -> float:
-    """A real number as a float; too large a one is an error."""
+def to_float(value: Any, operator: str = "float") -> float:
+    """A real number as a float; too large a one is an error of the operator that takes it."""
     try:
         return float(value)
     except OverflowError:
-        raise overflow("float", (value,)) from None
+        if operator == "float":
+            raise overflow("float", (value,)) from None
+        raise arithmetic_error(
+            f"an argument of {operator} is too large for a float",
+            operator,
+            (value,),
+            "floating-point-overflow",
+        ) from None
 
 
 def overflow(name: str, arguments: tuple[Any, ...]) -> Exception:

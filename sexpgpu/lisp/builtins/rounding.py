@@ -79,7 +79,7 @@ def _exact(rounder: Rounder, number: int, divisor: int) -> int:
 
 
 def _float_divided(name: str, rounder: Rounder, number: Any, divisor: Any) -> tuple[int, Any]:
-    x, y = to_float(number), to_float(divisor)
+    x, y = to_float(number, name), to_float(divisor, name)
     ratio = finite(x / y, name, (number, divisor))
     quotient = math.trunc(ratio)
     rest = x - quotient * y
@@ -112,7 +112,7 @@ def _declare(name: str, rounder: Rounder, words: str) -> None:
             if not is_number(argument):
                 return foreign_or_error("f" + name, (number, divisor), "real")
         quotient, rest = _divided("f" + name, rounder, number, divisor)
-        result = to_float(quotient)
+        result = to_float(quotient, "f" + name)
         if quotient == 0 and math.copysign(1.0, to_float(div2(number, divisor))) < 0:
             result = -0.0
         return MV((result, rest))

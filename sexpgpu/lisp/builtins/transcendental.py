@@ -52,9 +52,9 @@ def expt(base: Any, power: Any) -> Any:
         return 0.0
     if base < 0:
         if isinstance(power, float) and power.is_integer():
-            return _float_power(to_float(base), power)
+            return _float_power(to_float(base, "expt"), power)
         raise no_real_result("expt", (base, power))
-    return _float_power(to_float(base), to_float(power))
+    return _float_power(to_float(base, "expt"), to_float(power, "expt"))
 
 
 def _float_power(base: float, power: Any) -> float:
@@ -84,7 +84,7 @@ def exp(number: Any) -> Any:
     if not is_number(number):
         return foreign_or_error("exp", (number,))
     try:
-        return math.exp(to_float(number))
+        return math.exp(to_float(number, "exp"))
     except OverflowError:
         raise overflow("exp", (number,)) from None
 
@@ -128,7 +128,7 @@ def sqrt(number: Any) -> Any:
         return foreign_or_error("sqrt", (number,))
     if number < 0:
         raise no_real_result("sqrt", (number,))
-    return math.sqrt(to_float(number))
+    return math.sqrt(to_float(number, "sqrt"))
 
 
 @builtin("isqrt", "(natural)")
@@ -149,7 +149,7 @@ def _declare(
     def operate(number: Any) -> Any:
         if not is_number(number):
             return foreign_or_error(name, (number,))
-        x = to_float(number)
+        x = to_float(number, name)
         if domain is not None and not domain(x):
             if name == "atanh" and abs(x) == 1.0:
                 raise division_by_zero(name, (number,))
@@ -184,5 +184,5 @@ def atan(y: Any, x: Any = None) -> Any:
         if not is_number(argument):
             return foreign_or_error("atan", arguments)
     if x is None:
-        return math.atan(to_float(y))
-    return math.atan2(to_float(y), to_float(x))
+        return math.atan(to_float(y, "atan"))
+    return math.atan2(to_float(y, "atan"), to_float(x, "atan"))
