@@ -25,6 +25,7 @@ from sexpgpu.lisp.builtins.type_specifiers import (
     has_character_elements,
     integer_range,
     is_base_element,
+    nested,
     type_parts,
     type_test,
     unknown_type,
@@ -345,6 +346,7 @@ def _integers(low: Any, high: Any) -> TypeSet:
     return TypeSet({"integer": Ranges([(low, False, high, False)], "integer")}, False)
 
 
+@nested
 def type_set(specifier: Any) -> TypeSet:
     """The set of values of a type; _Uncertain when no set describes it."""
     specifier = expand_type(specifier)

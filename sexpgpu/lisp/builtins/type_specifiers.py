@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from sexpgpu.lisp.builtins.equality import eql, eql_key
 from sexpgpu.lisp.calls import call
@@ -37,6 +37,7 @@ from sexpgpu.lisp.values import (
 )
 
 Test = Callable[[Any], bool]
+Read = TypeVar("Read")
 
 FIXNUM_HIGH = (1 << 62) - 1
 FIXNUM_LOW = -(1 << 62)
@@ -204,6 +205,33 @@ def expand_type(specifier: Any) -> Any:
     raise simple_error(f"the type {head.name} expands without end")
 
 
+MOST_NESTED = 1000  # as deep as the reader goes; a type that holds itself has no end
+
+
+def nested(read: Callable[[Any], Read]) -> Callable[[Any], Read]:
+    """A function that reads a type specifier by calling itself on the parts: an error where that
+    goes on without end, in a circular list or by a deftype that has its own name among the parts.
+    """
+
+    def guarded(specifier: Any) -> Read:
+        if _DEPTH.now >= MOST_NESTED:
+            raise simple_error(f"a type specifier is nested more than {MOST_NESTED:,} deep")
+        _DEPTH.now += 1
+        try:
+            return read(specifier)
+        finally:
+            _DEPTH.now -= 1
+
+    return guarded
+
+
+class _Depth:
+    now = 0
+
+
+_DEPTH = _Depth()
+
+
 def type_parts(specifier: Any) -> tuple[str, list[Any]]:
     """The head's name and the arguments of an expanded CL type specifier."""
     if isinstance(specifier, Symbol):
@@ -224,6 +252,7 @@ def foreign_kinds() -> dict[str, type[Foreign]]:
     return found
 
 
+@nested
 def type_test(specifier: Any) -> Test:
     """The test of values that a type specifier denotes."""
     specifier = expand_type(specifier)

@@ -67,6 +67,45 @@ def test_float_overflow_is_an_arithmetic_error(form: str) -> None:
         session.close()
 
 
+@pytest.mark.parametrize(
+    "operator", ["sqrt", "exp", "sin", "tanh", "atanh", "atan", "(expt 1/2)", "(floor 2.0)"]
+)
+def test_a_number_too_large_for_a_float_is_an_error_of_its_operator(operator: str) -> None:
+    name, *rest = operator.strip("()").split()
+    session = Session()
+    try:
+        call = f"({name} (expt 10 400) {' '.join(rest)})"
+        text = f"(handler-case {call} (error (e) (princ-to-string e)))"
+        (said,) = session.evaluate(text, session.new_module("m"))
+        assert princ_text(said) == f"an argument of {name} is too large for a float"
+    finally:
+        session.close()
+
+
+ENDLESS = [  # what goes before, and a type that has no end
+    ("", "(let ((x (list 'or))) (setf (cdr x) (list x)) x)"),
+    ("", "(let ((x (list 'and 'list))) (setf (cddr x) (list (list 'not x))) x)"),
+    ("(deftype nest () '(or integer nest))", "'nest"),
+    ("(deftype chain () '(cons t chain))", "'(and list chain)"),
+]
+
+
+@pytest.mark.parametrize("before, made", ENDLESS)
+@pytest.mark.parametrize(
+    "use", ["(typep '(1) {})", "(subtypep {} 'list)", "(subtypep 'symbol {})", "(coerce '(1) {})"]
+)
+def test_a_type_that_holds_itself_is_an_error_soon(before: str, made: str, use: str) -> None:
+    session = Session(Limits(seconds=5))
+    form = f"(handler-case {use.format(made)} (error (e) (princ-to-string e)))"
+    try:
+        (said,) = session.evaluate(f"{before} {form}", session.new_module("m"))
+        assert princ_text(said) == "a type specifier is nested more than 1,000 deep"
+        (after,) = session.evaluate("(typep 1 '(or list integer))", session.new_module("n"))
+        assert prin1_text(after) == "t"
+    finally:
+        session.close()
+
+
 CIRCULAR = "(let ((l (list 1 2)) (p (list :a 1))) (setf (cddr l) l (cddr p) p) {})"
 
 
