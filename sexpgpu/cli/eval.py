@@ -11,6 +11,7 @@ import click
 from sexpgpu.cli import output
 from sexpgpu.cli.inputs import compile_input, limits_of, source_of
 from sexpgpu.cli.options import PATH, json_flag, limit_flag, selection_flags
+from sexpgpu.compiler import decoded
 from sexpgpu.diagnostics import render
 from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError
@@ -187,7 +188,11 @@ def stream(batch: Batch) -> None:
 
     def work() -> None:
         for line in sys.stdin.buffer:
-            form = line.decode("utf-8", errors="replace").strip()
+            try:
+                form = decoded(line, "the line").strip()
+            except SxError as error:
+                output.json_result(batch.refusal(error.diagnostics[0]), lines=True)
+                continue
             if form:
                 output.json_result(batch.answer(form), lines=True)
 

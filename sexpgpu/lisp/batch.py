@@ -50,15 +50,15 @@ class Batch:
             values = self._values(text, module)
             return {"values": values, "output": STATE.output.take()}
         except LispError as error:
-            answer = self._error(session.report(error))
+            answer = self.refusal(session.report(error))
             answer["error"]["condition"] = precedence(error.condition)
             return answer
         except (LimitError, ReadFailure, TooDeep) as error:
-            return self._error(session.report(error))
+            return self.refusal(session.report(error))
         except SxError as error:
-            return self._error(error.diagnostics[0])
+            return self.refusal(error.diagnostics[0])
         except RecursionError:
-            return self._error(session.report(LimitError("depth", STATE.depth)))
+            return self.refusal(session.report(LimitError("depth", STATE.depth)))
         except Exception as fault:  # noqa: BLE001  (the stream goes on; the code says it is ours)
             from sexpgpu.diagnostics.codes.system import E_INT_001
 
@@ -85,5 +85,6 @@ class Batch:
         return [prin1_text(value) for value in result]
 
     @staticmethod
-    def _error(diagnostic: Diagnostic) -> dict[str, Any]:
+    def refusal(diagnostic: Diagnostic) -> dict[str, Any]:
+        """The answer that is an error."""
         return {"error": {"code": diagnostic.code.id, "message": diagnostic.headline}}

@@ -42,10 +42,12 @@ class Result(NamedTuple):
 def sx(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Result]:
-    """`sx("check", "a.sx")`: runs the command line; `stdin=` gives standard input."""
+    """`sx("check", "a.sx")`: runs the command line; `stdin=` gives standard input, where a lone
+    surrogate, from U+DC80 on, stands for a byte that is no UTF-8 text."""
 
     def call(*words: str, stdin: str = "") -> Result:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        data = stdin.encode(errors="surrogateescape")
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         capsys.readouterr()
         with pytest.raises(SystemExit) as stop:
             main(words)

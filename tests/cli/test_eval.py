@@ -66,6 +66,14 @@ def test_a_form_a_line_each_in_a_fresh_environment(sx) -> None:
     assert result.lines[5] == {"values": [], "output": ""}
 
 
+def test_a_line_that_is_not_utf_8_is_refused_and_the_next_is_answered(sx) -> None:
+    forms = ["\ufeff(+ 1 2)", '(length "a\udcff")', "(list \udcc3)", '(length "aé")']
+    result = sx("eval", "--json", "-", stdin="\n".join(forms))
+    found = [line.get("values") or line["error"]["code"] for line in result.lines]
+    assert found == [["3"], "E-READ-011", "E-READ-011", ["2"]]
+    assert result.lines[1]["error"]["message"].endswith("byte 10 cannot be decoded")
+
+
 def test_what_each_line_prints_is_its_own(sx) -> None:
     forms = ['(progn (princ "a") 1)', "(+ 1 1)", '(progn (format t "b~%") (car 5))', '(princ "c")']
     outputs = [
