@@ -148,3 +148,10 @@ def test_what_a_dialogue_remembers_is_not_there_in_files(sx) -> None:
     assert found.code == 1
     assert "error[E-NAME-001]" in found.err
     assert "#'*" in found.err
+
+
+def test_a_require_inside_a_form_is_told_where_it_should_stand(sx, tmp_path: Path) -> None:
+    file = tmp_path / "inside.sx"
+    file.write_text('(let () (require "sexpgpu/nn" :as n)\n  (n:gelu 1))\n')
+    told = sx("eval", str(file), "-e", "1").err
+    assert "fix: mend the require that was to name it: at the top level" in told

@@ -21,7 +21,7 @@ def missing_alias(found: Diagnostic, span: Span) -> Mend | None:
         return None
     text = span.source.text
     if re.search(rf"\bas\s+[\"':]?{re.escape(alias)}\b", text):
-        return Mend("mend the require above that was to name it")
+        return Mend("mend the require that was to name it: at the top level, above this form")
     plain = re.search(
         rf'\(require\s+"(?:sexpgpu|\./?[^"]*)/?{re.escape(alias)}(?:\.sx)?"(\s*)\)', text
     )
