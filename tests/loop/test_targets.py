@@ -52,6 +52,7 @@ def ended() -> Iterator[None]:
     yield
     for feed in (feed for one in KILLED for feed in one._feeds):
         feed._failed = True
+        feed.end()  # it may be waiting for a record
         assert feed._thread is not None
         feed._thread.join(60)
     KILLED.clear()
