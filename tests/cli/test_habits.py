@@ -7,15 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from newcomer import ADAMW, BODY, CALL, GOOD, LOSS, UP
 
 from sexpgpu.compiler import check_text
 
-GOOD = Path(__file__).with_name("newcomer.sx").read_text(encoding="utf-8")
-CALL = "(funcall model x)"
-BODY = "(head (* scale (relu (up x))))"
-LOSS = "(nn:cross-entropy (funcall model x) y)"
-UP = "(submodel up (nn:linear 2 width))"
-ADAMW = "(optim:adamw :lr lr)"
 FIELDS = "(values (field batch :x) (field batch :y))"
 SCALE = "(defparam scale (width) :init 1.0)"
 SOURCE = "(inline (x (0.0 1.0) (1.0 0.0) (2.0 1.0)) (y 0 1 1))"

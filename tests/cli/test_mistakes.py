@@ -7,16 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from newcomer import ADAMW, BODY, CALL, GOOD, LOSS, UP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-GOOD = Path(__file__).with_name("newcomer.sx").read_text(encoding="utf-8")
-CALL = "(funcall model x)"
-BODY = "(head (* scale (relu (up x))))"
-LOSS = "(nn:cross-entropy (funcall model x) y)"
-UP = "(submodel up (nn:linear 2 width))"
-ADAMW = "(optim:adamw :lr lr)"
 
 
 class Mistake(NamedTuple):

@@ -216,8 +216,9 @@ def is_circular_after(at: Any, count: int) -> bool:
     return False
 
 
-def list_items(value: Any) -> list[Any]:
-    """The elements of a proper list; a dotted list or an atom is a type-error."""
+def _gathered(value: Any, ends: Callable[[Any, int], object]) -> tuple[list[Any], Any]:
+    """The elements of a list, and what stands at its end. `ends` is asked now and then, of the next
+    cons and how many have come, whether to go no further: the end is that cons then."""
     items: list[Any] = []
     append = items.append
     at = value
@@ -227,28 +228,27 @@ def list_items(value: Any) -> list[Any]:
                 append(at.car)
                 at = at.cdr
         except AttributeError:  # no cons has come: cheaper than to ask each
-            break
-        walked(at, len(items))
-    if at is not NIL:
-        raise type_error(at, "list")
+            return items, at
+        if ends(at, len(items)):
+            return items, at
+
+
+def list_items(value: Any) -> list[Any]:
+    """The elements of a proper list; a dotted list or an atom is a type-error."""
+    items, end = _gathered(value, walked)
+    if end is not NIL:
+        raise type_error(end, "list")
     return items
 
 
 def proper_items(value: Any) -> list[Any] | None:
     """The elements of a proper list; None of a dotted or circular one, and of what is none."""
-    items: list[Any] = []
-    append = items.append
-    at = value
-    while True:
-        try:
-            for _ in repeat(None, _WALK_CHARGE):
-                append(at.car)
-                at = at.cdr
-        except AttributeError:
-            return items if at is NIL else None
-        if is_circular_after(at, len(items)):
-            return None
-        walked(at, len(items))
+    items, end = _gathered(value, _circular_or_walked)
+    return items if end is NIL else None
+
+
+def _circular_or_walked(at: Any, count: int) -> object:
+    return is_circular_after(at, count) or walked(at, count)
 
 
 def list_conses(value: Any) -> list[Cons]:

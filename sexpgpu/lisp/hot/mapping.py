@@ -119,6 +119,23 @@ def _around(unit: Unit, applied: Applied, loop: Callable[[], None]) -> None:
         unit.emit("state.site = stack.pop()")
 
 
+def _called(
+    unit: Unit,
+    applied: Applied,
+    item: str,
+    turns: str,
+    count: str,
+    given: list[str],
+    body: Callable[[], None],
+) -> None:
+    """`_calls` with these arguments, and their site on the stack."""
+
+    def loop() -> None:
+        _calls(unit, applied, item, turns, count, lambda: applied.bind(unit, given), body)
+
+    _around(unit, applied, loop)
+
+
 def _function(unit: Unit, applied: Applied) -> str:
     """The expression of the function, for the builtin."""
     return value(unit, applied.node)
@@ -246,19 +263,8 @@ def _each(
         unit.emit(f"{result} = {initial}")
         turns = unit.name("t")
         unit.emit(f"{turns} = iter({items})")
-        _around(
-            unit,
-            applied,
-            lambda: _calls(
-                unit,
-                applied,
-                item,
-                turns,
-                f"len({items})",
-                lambda: applied.bind(unit, [item]),
-                lambda: turn(applied, item, result),
-            ),
-        )
+        count = f"len({items})"
+        _called(unit, applied, item, turns, count, [item], lambda: turn(applied, item, result))
         if initial == "[]":
             unit.site(node.site)
             made = f"{unit.constant(new_list)}({result})"
@@ -327,18 +333,15 @@ def _reduce(unit: Unit, node: CallFixed, dest: Dest) -> bool:
         turns = unit.name("t")
         unit.emit(f"{turns} = iter({items})")
         unit.emit(f"{total} = next({turns})")
-        _around(
+        count = f"(len({items}) - 1)"
+        _called(
             unit,
             applied,
-            lambda: _calls(
-                unit,
-                applied,
-                item,
-                turns,
-                f"(len({items}) - 1)",
-                lambda: applied.bind(unit, [total, item]),
-                lambda: write(unit, applied.body, Dest(total)),
-            ),
+            item,
+            turns,
+            count,
+            [total, item],
+            lambda: write(unit, applied.body, Dest(total)),
         )
     unit.give(total, dest)
     return True
