@@ -250,9 +250,12 @@ def _expand_symbol(expansion: Any, scope: Scope) -> Node:
         AT.depth -= 1
 
 
+_USUAL = 1 << 16  # conses of a form: each beyond these costs as many steps as looking at it takes
+
+
 def check_finite(form: Any) -> None:
     """Charge fuel for every cons of a form that no reader made, before its analysis: a circular
-    form, or one that shares parts without end, runs out of fuel here."""
+    form, or one that shares parts without end, runs out of fuel here, before the clock does."""
     count = 0
     work = [form] if isinstance(form, Cons) and type(form) is not SrcCons else []
     while work:
@@ -262,7 +265,7 @@ def check_finite(form: Any) -> None:
         while isinstance(at, Cons) and type(at) is not SrcCons:
             count += 1
             if count & 1023 == 0:
-                STATE.charge(1024)
+                STATE.charge(1024 if count <= _USUAL else 8 * 1024)
             car = at.car
             if isinstance(car, Cons) and type(car) is not SrcCons:
                 work.append(car)

@@ -33,6 +33,8 @@ from sexpgpu.lisp.printer import (
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import NIL, Char, Foreign, Function, String, Symbol, T
 
+_STEPS = 8  # of fuel for a directive, or a round of ~{: it takes as long as some calls
+
 
 class _Leave(Exception):
     """~^: leave the iteration, or (`all`: ~:^) the whole of a ~:{."""
@@ -122,7 +124,7 @@ class Run:
             if type(node) is str:
                 out.write(node)
             else:
-                STATE.charge(1)
+                STATE.charge(_STEPS)
                 _DIRECTIVES[node.kind](self, node)  # type: ignore[union-attr]
 
     def captured(self, nodes: list[Node]) -> tuple[str, _Leave | None]:
@@ -483,7 +485,7 @@ def _iterate(run: Run, directive: Directive) -> None:
             while (most is None or rounds < most) and (
                 inner.at < len(items) or (at_least_once and rounds == 0)
             ):
-                STATE.charge(1)
+                STATE.charge(_STEPS)
                 rounds += 1
                 if function is not None:
                     left = _run_control(function, items[inner.at :], run.out)
@@ -509,7 +511,7 @@ def _over_sublists(
     """~:{: one round for each sublist; gives how many were used."""
     used = 0
     while (most is None or used < most) and (used < len(items) or (at_least_once and used == 0)):
-        STATE.charge(1)
+        STATE.charge(_STEPS)
         arguments = list_items(items[used]) if used < len(items) else []
         used += 1
         if function is not None:

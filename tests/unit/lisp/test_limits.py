@@ -102,6 +102,20 @@ def test_ends_with_a_code_and_a_place(text: str, code: str) -> None:
     assert diagnostics[0].span is not None
 
 
+@pytest.mark.parametrize(
+    "text, fuel",
+    [
+        ('(format nil "~1000{~0*~}" (list 1))', 16_000),
+        ('(format nil "~1000:{~0*~}" (make-list 1000))', 16_000),
+        ("(macroexpand (cons 1 (make-list 100000)))", 300_000),
+    ],
+)
+def test_what_takes_long_takes_as_much_fuel(text: str, fuel: int) -> None:
+    """So that fuel, which is the same everywhere, ends it and not the clock."""
+    assert [d.code.id for d in found(text, fuel=fuel)] == ["E-LIMIT-001"]
+    assert not found(text, fuel=2 * fuel)
+
+
 def test_time_is_a_limit_of_its_own() -> None:
     (diagnostic,) = found("(loop)", fuel=10**12, seconds=0.2)
     assert diagnostic.code.id == "E-LIMIT-004"
