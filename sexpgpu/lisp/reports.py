@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -172,12 +173,14 @@ def place_of(site: Site, frames: Iterable[Site], hidden: int) -> tuple[list[Labe
                     notes.append(Note("raised here", primary))
                 primary = found
                 break
-    for name, use in uses:
+    for (name, use), times in Counter(uses).items():
+        text = f"in the expansion of {name}"
+        if times > 1:
+            text += f", {times:,} times"
         if use != primary:
-            notes.append(Note(f"in the expansion of {name}", use))
+            notes.append(Note(text, use))
         else:
             defined = _macro_place(name)
-            text = f"in the expansion of {name}"
             notes.append(Note(f"{text}, defined here" if defined else text, defined))
     last = primary
     shown = 0

@@ -85,6 +85,16 @@ def test_calls_and_expansions_are_notes() -> None:
     assert ("called from here", 3) in notes
 
 
+def test_a_macro_that_expands_without_end_is_told_once() -> None:
+    text = "(defmacro a (x) `(b ,x))\n(defmacro b (x) `(a ,x))\n(a 1)\n"
+    (diagnostic,) = found(text)
+    assert place(diagnostic) == "E-LIMIT-007 3:1"
+    assert [(n.text, n.span.line if n.span else None) for n in diagnostic.notes] == [
+        ("in the expansion of b, 500 times, defined here", 2),
+        ("in the expansion of a, 500 times, defined here", 1),
+    ]
+
+
 @pytest.mark.parametrize(
     "text, code",
     [
