@@ -59,9 +59,11 @@ def require(form: Any, context: Context) -> Any:
     rest = items[1:]
     if len(rest) % 2:
         raise context.error(codes.E_MOD_003, "require: :as and :import take one value each", form)
-    for key, value in zip(rest[::2], rest[1::2], strict=True):
+    for at, (key, value) in enumerate(zip(rest[::2], rest[1::2], strict=True)):
         if not isinstance(key, Symbol) or key.module is not KEYWORD:
             raise context.error(codes.E_MOD_003, f"require: {brief(key)} is not a keyword", form)
+        if key in rest[: 2 * at : 2]:
+            raise context.error(codes.E_MOD_003, f"require: {brief(key)} is given twice", form)
         if key.name == "as" and isinstance(value, Symbol) and value is not NIL:
             alias = value
         elif key.name == "import" and (isinstance(value, Cons) or value is NIL):

@@ -32,7 +32,7 @@ from sexpgpu.lisp.values import (
     SrcCons,
     Symbol,
 )
-from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
+from sexpgpu.reader.reader import END, LAYERS, Reader, ReadFailure, TooDeep
 from sexpgpu.source import Source, Span
 
 DEFINERS = frozenset(
@@ -391,7 +391,7 @@ class Session:
                 )
             module = self._load_required(source, path, key)
         if alias is not None:
-            present = requiring.aliases.get(alias)
+            present = requiring.aliases.get(alias) or LAYERS.get(alias)
             if present is not None and present is not module:
                 raise SxError(
                     Diagnostic(

@@ -379,8 +379,13 @@ E_MOD_004 = code(
 E_MOD_005 = code(
     "E-MOD-005",
     title="two meanings for one imported name or alias",
-    explain="An alias, or an imported name, is already taken by something else in this module.",
+    explain=(
+        "An alias, or an imported name, is already taken by something else in this module. `cl`, "
+        "`common-lisp` and `tensor` are aliases everywhere, of the layers below a module."
+    ),
     fix="choose another alias, or refer to the name as alias:name",
+    bad='(require "sexpgpu/nn" :as tensor)\n',
+    good='(require "sexpgpu/nn" :as nn)\n',
 )
 E_MOD_006 = code(
     "E-MOD-006",
