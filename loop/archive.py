@@ -20,7 +20,7 @@ from sexpgpu.loop.failure import failure
 from sexpgpu.loop.lock import RunLock
 from sexpgpu.loop.resume import changes
 from sexpgpu.loop.seal import damage, read_seal
-from sexpgpu.lowering.interp.dtypes import IR, is_float, widen
+from sexpgpu.lowering.interp.dtypes import IR, is_float, type_of, widen
 
 LATEST, BEST = "latest", "best"
 
@@ -138,7 +138,7 @@ def compared(one: str, other: str) -> dict[str, Any]:
     for name in sorted(before.keys() & after.keys()):
         a, b = before[name], after[name]
         if (a.dtype, a.shape) != (b.dtype, b.shape):
-            changed.append({"name": name, "before": _type(a), "after": _type(b)})
+            changed.append({"name": name, "before": str(type_of(a)), "after": str(type_of(b))})
         elif a.tobytes() != b.tobytes():
             changed.append({"name": name, **_distance(a, b)})
     return {
@@ -242,7 +242,3 @@ def _distance(a: np.ndarray, b: np.ndarray) -> Mapping[str, Any]:
         "max": float(difference.max()),
         "relative": float(np.sqrt((difference**2).sum())) / norm if norm else None,
     }
-
-
-def _type(array: np.ndarray) -> str:
-    return f"{IR[array.dtype]} ({' '.join(map(str, array.shape))})"

@@ -50,8 +50,9 @@ def initial_state(document: Document) -> StepState:
     }
 
 
-def flattened(state: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The tree as named tensors, for a checkpoint: `param/PATH`, `state/PATH#NAME`, `step`, …"""
+def flattened(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The tree, of tensors or of types, by the names that a checkpoint gives them: `param/PATH`,
+    `state/PATH#NAME`, `step`, …"""
     flat: dict[str, np.ndarray] = {}
     for part in ("param", "buffer", "group", "scale", "counter"):
         flat |= {f"{part}/{name}": array for name, array in state[part].items()}
@@ -62,7 +63,7 @@ def flattened(state: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return flat
 
 
-def unflattened(flat: Mapping[str, np.ndarray], like: StepState) -> StepState:
+def unflattened(flat: Mapping[str, np.ndarray], like: Mapping[str, Any]) -> StepState:
     """The tree of the structure of `like` from named tensors. KeyError when one is missing."""
     state: StepState = {
         part: {name: flat[f"{part}/{name}"] for name in like[part]}

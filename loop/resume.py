@@ -9,11 +9,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from sexpgpu.diagnostics.codes import system as codes
 from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.ir.document import Document
+from sexpgpu.ir.types import TensorType
 from sexpgpu.loop import checkpoint, directory, events
 from sexpgpu.loop.failure import failure, warning
 
@@ -156,15 +155,15 @@ def check_experiment(
 
 
 def check_tensors(
-    tensors: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray], path: str
+    found: Mapping[str, TensorType], wanted: Mapping[str, TensorType], path: str
 ) -> None:
     """E-CKPT-005 unless a checkpoint has just the tensors that the experiment needs."""
-    problems = [f"{name} is not in the checkpoint" for name in like if name not in tensors]
-    problems += [f"{name} is no longer used" for name in tensors if name not in like]
+    problems = [f"{name} is not in the checkpoint" for name in wanted if name not in found]
+    problems += [f"{name} is no longer used" for name in found if name not in wanted]
     problems += [
-        f"{name} was {_type(tensors[name])} and is {_type(wanted)}"
-        for name, wanted in like.items()
-        if name in tensors and _type(tensors[name]) != _type(wanted)
+        f"{name} was {found[name]} and is {type}"
+        for name, type in wanted.items()
+        if name in found and not found[name].same_value(type)
     ]
     if problems:
         raise failure(
@@ -172,10 +171,6 @@ def check_tensors(
             f"checkpoint {path} does not fit the experiment: {problems[0]}",
             *problems[1:20],
         )
-
-
-def _type(array: np.ndarray) -> str:
-    return f"{array.dtype} ({' '.join(map(str, array.shape))})"
 
 
 def _compare(where: str, old: Any, new: Any, found: list[str]) -> None:

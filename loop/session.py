@@ -23,6 +23,7 @@ from sexpgpu.loop.initial import flattened, initial_state, unflattened
 from sexpgpu.loop.ledger import Ledger, machine_of
 from sexpgpu.loop.lock import RunLock
 from sexpgpu.loop.moving import Curriculum
+from sexpgpu.loop.planned import state_types
 from sexpgpu.loop.predict import surroundings
 from sexpgpu.loop.profiling import Profiling
 from sexpgpu.loop.progress import Progress
@@ -38,7 +39,7 @@ from sexpgpu.loop.targets.fan import Fan
 from sexpgpu.loop.train import COMPLETE, NonFiniteError, Parts, Trainer
 from sexpgpu.loop.weights import initialized
 from sexpgpu.lowering.backend import Backend, open_backend
-from sexpgpu.lowering.interp.dtypes import NUMPY
+from sexpgpu.lowering.interp.dtypes import types_of
 from sexpgpu.lowering.peaks import peak_flops
 
 T = TypeVar("T")
@@ -234,9 +235,8 @@ class Session:
 
     def _begin(self, start: resume.Start, steps: int) -> Beginning:
         """The state of step 0, or of the checkpoint to go on from, checked against the document."""
-        state = initial_state(self.document)
         if start.path is None:
-            state, self._taken_from = initialized(self.document, state)
+            state, self._taken_from = initialized(self.document, initial_state(self.document))
             return Beginning(state, {}, None, {})
         tensors, meta = checkpoint.load(start.path)
         if not start.foreign:
@@ -251,12 +251,14 @@ class Session:
         if changed is not None:
             start.warnings.append(changed)
             self.result.diagnostics.append(changed)
-        like = flattened(state)
-        for name, type in wanted_statistics(self.document).items():
-            like[name] = np.empty(type.shape, NUMPY[type.dtype])
+        state = state_types(self.document)
         moves = self._curriculum()
-        like |= {} if moves is None else moves.tensors()
-        resume.check_tensors(tensors, like, start.path)
+        lessons = {} if moves is None else moves.tensors()
+        resume.check_tensors(
+            types_of(tensors),
+            flattened(state) | wanted_statistics(self.document) | types_of(lessons),
+            start.path,
+        )
         constants = {n: a for n, a in tensors.items() if n.startswith("statistic/")}
         lessons = {n: a for n, a in tensors.items() if n.startswith(f"{CURRICULUM}/")}
         if start.foreign:  # its best, and the time it took, are another run's

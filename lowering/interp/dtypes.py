@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from sexpgpu.ir.types import TensorType
 
 NUMPY: dict[str, np.dtype] = {
     "f32": np.dtype(np.float32),
@@ -28,6 +31,16 @@ HALVES = frozenset({NUMPY["bf16"], NUMPY["f16"]})
 F32 = NUMPY["f32"]
 I32 = NUMPY["i32"]
 U32 = NUMPY["u32"]
+
+
+def type_of(array: np.ndarray) -> TensorType:
+    """An array's shape and dtype."""
+    return TensorType(array.shape, IR[array.dtype])
+
+
+def types_of(arrays: Mapping[str, np.ndarray]) -> dict[str, TensorType]:
+    """The types of named arrays."""
+    return {name: type_of(array) for name, array in arrays.items()}
 
 
 def is_float(dtype: np.dtype) -> bool:
