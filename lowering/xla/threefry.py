@@ -27,6 +27,7 @@ def _rotate(x: jax.Array, by: int) -> jax.Array:
     return lax.bitwise_or(left, lax.shift_right_logical(x, lax.full_like(x, _word(32 - by))))
 
 
+@jax.jit  # traced once for each shape, however many draws: XLA inlines the calls again
 def threefry2x32(key: jax.Array, x0: jax.Array, x1: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The two u32 words of each counter (x0, x1) under a u32[2] key."""
     k0 = lax.reshape(lax.slice(key, (0,), (1,)), ())
