@@ -224,6 +224,7 @@ def command(
     from sexpgpu.loop.run import RunOptions, execute
 
     gc.freeze()  # what the compiler made lives to the end
+    gc.set_threshold(100_000, 20, 50)  # jax and its traces live long, too
     gc.enable()
     heard: set[str] = set()
 
