@@ -36,27 +36,37 @@ def local_index(node: Node, frame: Frame) -> int:
 
 
 class Arithmetic(Node):
-    """+ - * of two operands."""
+    """+ - * of two operands. `written`: the function that stands there, which may be 1+ or 1-."""
 
-    __slots__ = ("first", "name", "second", "site")
+    __slots__ = ("first", "name", "second", "site", "written")
     multi = True  # `floor` of tensors and kin may come back through the generic function
 
-    def __init__(self, name: str, first: Node, second: Node, site: Site) -> None:
+    def __init__(self, name: str, first: Node, second: Node, site: Site, written: str = "") -> None:
         self.name = name
         self.first = first
         self.second = second
         self.site = site
+        self.written = written or name
 
-    def emit(self, frame: Frame) -> Run:
-        function = CL.own(self.name).function
+    def generic(self) -> Callable[[Any, Any], Any]:
+        """What the builtin makes of the operands."""
+        function = CL.own(self.written).function
         assert function is not None
         generic, site, state = function.call, self.site, STATE
-        first, second = self.first.emit(frame), self.second.emit(frame)
 
-        def slow(a: Any, b: Any) -> Any:
+        def of_two(a: Any, b: Any) -> Any:
             state.site = site
             return generic(primary(a), primary(b))
 
+        def of_one(a: Any, b: Any) -> Any:
+            state.site = site
+            return generic(primary(a))
+
+        return of_two if self.written == self.name else of_one
+
+    def emit(self, frame: Frame) -> Run:
+        slow = self.generic()
+        first, second = self.first.emit(frame), self.second.emit(frame)
         if self.name == "*":
 
             def multiply(env: Any) -> Any:
@@ -147,11 +157,11 @@ def _arithmetic(name: str) -> Callable[[list[Node], Site], Node | None]:
 
 
 def _one(nodes: list[Node], site: Site) -> Node | None:
-    return Arithmetic("+", nodes[0], Constant(1), site) if len(nodes) == 1 else None
+    return Arithmetic("+", nodes[0], Constant(1), site, "1+") if len(nodes) == 1 else None
 
 
 def _less_one(nodes: list[Node], site: Site) -> Node | None:
-    return Arithmetic("-", nodes[0], Constant(1), site) if len(nodes) == 1 else None
+    return Arithmetic("-", nodes[0], Constant(1), site, "1-") if len(nodes) == 1 else None
 
 
 class Comparison(Node):

@@ -33,7 +33,7 @@ from sexpgpu.lisp.inline import (
 )
 from sexpgpu.lisp.nodes import Constant, If, LocalRef, Node
 from sexpgpu.lisp.scope import Var
-from sexpgpu.lisp.state import STATE, Site
+from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import CL, NIL, Char, Cons, SrcCons, Symbol
 
 SMALL = -BIG
@@ -121,18 +121,6 @@ def integers(unit: Unit, nodes: list[Node], names: list[str]) -> list[str]:
     return checks
 
 
-def _slow_arithmetic(name: str, site: Site) -> Operation:
-    function = CL.own(name).function
-    assert function is not None
-    generic, state = function.call, STATE
-
-    def slow(a: Any, b: Any) -> Any:
-        state.site = site
-        return generic(primary(a), primary(b))
-
-    return slow
-
-
 def _is_short(unit: Unit, node: Node) -> bool:
     """Whether a node is known to give an integer that may be multiplied without charge."""
     if not is_integer(unit, node):
@@ -179,7 +167,7 @@ def _arithmetic(unit: Unit, node: Arithmetic, dest: Dest) -> None:
         return
     nodes = [node.first, node.second]
     first, second = operands(unit, nodes, raw=True)
-    slow = unit.slow(_slow_arithmetic(node.name, node.site))
+    slow = unit.slow(node.generic())
     sum_of = f"{first} {node.name} {second}"
     other = f"{slow}({first}, {second})"
     checks = integers(unit, nodes, [first, second])
