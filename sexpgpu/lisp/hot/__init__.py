@@ -17,7 +17,7 @@ stack of sites, truth, redefinition. What it adds is speed:
 - variables that can only hold integers, by all that they are bound and set to, are not asked;
 - a lambda expression, or a function of CL's own, that a builtin calls for each element of a list is
   written into the loop; a call of the function itself that would return at once is not made;
-- strings that only builtins written in place look at are Python texts;
+- strings and lists that only builtins written in place look at are Python texts and lists;
 - the fuel of calls is taken from an iterator, in advance (`State.tickets`);
 - exits are `return`, `break` and `continue` where control does not leave the code.
 

@@ -17,7 +17,7 @@ from sexpgpu.lisp.tiers import FunctionTier, LoopTier
 
 Maker = Callable[[Any], Callable[..., Any]]
 
-for _name in ("nodes", "numbers", "calls", "inplace", "strings", "mapping"):
+for _name in ("nodes", "numbers", "calls", "inplace", "strings", "lists", "mapping", "choosing"):
     import_module(f"sexpgpu.lisp.hot.{_name}")  # they declare how kinds of nodes are written
 
 _LONG = 120  # lines of a body that is not written twice
@@ -25,23 +25,24 @@ _LONG = 120  # lines of a body that is not written twice
 
 def compile_lambda(tier: FunctionTier) -> Maker | None:
     """The maker of hot callables over an enclosing frame; None where Python cannot nest so deep."""
-    unit, given = _written(lambda keeps_texts: _lambda_unit(tier, keeps_texts))
+    unit, given = _written(lambda keeps_bare: _lambda_unit(tier, keeps_bare))
     return _compiled(unit, ["def make(P0):", "{outer}", f"    def hot({given}):"], "    return hot")
 
 
 def _written(write: Callable[[bool], tuple[Unit, str]]) -> tuple[Unit, str]:
-    """The unit that `write` gives, and its parameters. A variable that holds a text is a Python
-    local; where a closure turns out to look at one, all is written again without such."""
+    """The unit that `write` gives, and its parameters. A variable that holds a Python object in
+    place of one of the Lisp is a local; where a closure turns out to look at one, all is written
+    again without such."""
     unit, given = write(True)
-    return write(False) if unit.texts & unit.boxed else (unit, given)
+    return write(False) if unit.bare & unit.boxed else (unit, given)
 
 
-def _lambda_unit(tier: FunctionTier, keeps_texts: bool) -> tuple[Unit, str]:
+def _lambda_unit(tier: FunctionTier, keeps_bare: bool) -> tuple[Unit, str]:
     node, frame = tier.node, tier.frame
     assert frame is not None
     assert node.body is not None
     unit = Unit(frame, "e0", tier.outer)
-    unit.keeps_texts = keeps_texts
+    unit.keeps_bare = keeps_bare
     unit.indent = 2
     if tier.latest is not None and tier.bind is None and not frame.reaches:
         unit.own = tier.latest, node
@@ -159,17 +160,17 @@ def _bound(unit: Unit, tier: FunctionTier, low: int) -> None:
 
 def compile_loop(tier: LoopTier) -> Callable[..., Any] | None:
     """What goes on with a loop: a callable of its frame and of what it hands over."""
-    unit, given = _written(lambda keeps_texts: _loop_unit(tier, keeps_texts))
+    unit, given = _written(lambda keeps_bare: _loop_unit(tier, keeps_bare))
     head = f"    def hot({given}):"
     made = _compiled(unit, ["def make(_):", head, "{outer}"], "    return hot")
     return made(None) if made is not None else None
 
 
-def _loop_unit(tier: LoopTier, keeps_texts: bool) -> tuple[Unit, str]:
+def _loop_unit(tier: LoopTier, keeps_bare: bool) -> tuple[Unit, str]:
     node, frame = tier.node, tier.frame
     assert frame is not None
     unit = Unit(frame, "e0", frame.parent)
-    unit.keeps_texts = keeps_texts
+    unit.keeps_bare = keeps_bare
     unit.indent = 3
     with unit.captured() as lines:
         if isinstance(node, TagbodyNode):

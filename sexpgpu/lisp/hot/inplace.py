@@ -14,9 +14,9 @@ from sexpgpu.lisp.hot.parts import Dest
 from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import TESTS, operands, truth_of, value
 from sexpgpu.lisp.inline import BIG
-from sexpgpu.lisp.loop_macro import COLLECT
 from sexpgpu.lisp.nodes import Constant, LocalRef, Node
 from sexpgpu.lisp.registry import BUILTINS
+from sexpgpu.lisp.scope import Var
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import Function, Vector
 
@@ -49,6 +49,21 @@ def by_builtin(function: Function, site: Site) -> Callable[..., Any]:
         return call(*arguments)
 
     return slow
+
+
+def uses(node: Any, var: Var, places: Callable[[CallFixed], list[Node]]) -> int:
+    """How often a variable stands among the `places` of calls, in a node and all inside it."""
+    if isinstance(node, list | tuple):
+        return sum(uses(item, var, places) for item in node)  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(node, Node):
+        return 0
+    count = 0
+    if isinstance(node, CallFixed):
+        count = sum(isinstance(part, LocalRef) and part.var is var for part in places(node))
+    for kind in type(node).__mro__:
+        for name in getattr(kind, "__slots__", ()):
+            count += uses(getattr(node, name, None), var, places)
+    return count
 
 
 @inplace("mod")
@@ -200,25 +215,6 @@ def _set_gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
     unit.give(new, dest)
     return True
 
-
-# ---------------------------------------------------------------- loop's collections
-
-
-def _collect(unit: Unit, node: CallFixed, dest: Dest) -> bool:
-    collector, item = operands(unit, node.arguments)
-    slow = unit.slow(by_builtin(node.function, node.site))
-    last = unit.held(f"{collector}.last")
-    with unit.block(f"if {last}.cdr is NIL:"):
-        cell = unit.cons(item, "NIL")
-        unit.emit(f"{last}.cdr = {collector}.last = {cell}")
-    with unit.block("else:"):
-        unit.emit(f"{slow}({collector}, {item})")
-    if dest.name:
-        unit.give(f"{collector}.first.cdr", dest)
-    return True
-
-
-INLINED[COLLECT] = _collect
 
 # Builtins that never give several values.
 _NAMES = (

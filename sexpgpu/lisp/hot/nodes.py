@@ -8,6 +8,7 @@ from typing import Any
 from sexpgpu.lisp.control_macros import First
 from sexpgpu.lisp.errors import unbound_variable, undefined_function
 from sexpgpu.lisp.functions import GlobalFunction, Labels
+from sexpgpu.lisp.hot.lists import new_collector
 from sexpgpu.lisp.hot.parts import EFFECT, Dest
 from sexpgpu.lisp.hot.strings import text_of
 from sexpgpu.lisp.hot.unit import Unit
@@ -193,11 +194,11 @@ def fresh(in_loop: bool, variables: list[Var]) -> Frame | None:
 
 def _bind(unit: Unit, var: Var, init: Node, inside: list[Node]) -> None:
     """Bind a variable that `inside` looks at."""
-    text = text_of(unit, var, init, inside)
-    if text is None:
+    bare = new_collector(unit, var, init) or text_of(unit, var, init, inside)
+    if bare is None:
         write(unit, init, Dest(unit.bind(var)))
     else:
-        unit.emit(f"{unit.bind(var)} = {text}")
+        unit.emit(f"{unit.bind(var)} = {bare}")
 
 
 def _let(unit: Unit, node: Let, dest: Dest) -> None:

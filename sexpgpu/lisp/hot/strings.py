@@ -12,7 +12,7 @@ from typing import Any
 from sexpgpu.lisp.builtins.sequence_search import LONGEST_PATTERN
 from sexpgpu.lisp.builtins.strings import upcase
 from sexpgpu.lisp.callnodes import CallFixed
-from sexpgpu.lisp.hot.inplace import asking, by_builtin, function_of, inplace, tested
+from sexpgpu.lisp.hot.inplace import asking, by_builtin, function_of, inplace, tested, uses
 from sexpgpu.lisp.hot.numbers import both
 from sexpgpu.lisp.hot.parts import Dest
 from sexpgpu.lisp.hot.unit import Unit
@@ -73,7 +73,7 @@ class _Texts:
         if type(literal) is String and literal.literal and literal.fill is None:
             # A literal never changes.
             self._put(unit.constant(literal), unit.constant(literal.text), literal.text)
-        elif isinstance(node, LocalRef) and node.var in unit.texts:
+        elif isinstance(node, LocalRef) and node.var in unit.bare:
             name = unit.variable(node.var)
             self._put(f"String({name})", name)
         elif _makes_text(node):
@@ -95,29 +95,14 @@ class _Texts:
 # ---------------------------------------------------------------- variables
 
 
-def _uses(node: Any, var: Var) -> int:
-    """How often a variable stands where its text is taken, in a node and all inside it."""
-    if isinstance(node, list | tuple):
-        return sum(_uses(item, var) for item in node)  # pyright: ignore[reportUnknownVariableType]
-    if not isinstance(node, Node):
-        return 0
-    count = 0
-    if isinstance(node, CallFixed):
-        count = sum(isinstance(part, LocalRef) and part.var is var for part in _parts(node))
-    for kind in type(node).__mro__:
-        for name in getattr(kind, "__slots__", ()):
-            count += _uses(getattr(node, name, None), var)
-    return count
-
-
 def text_of(unit: Unit, var: Var, init: Node, body: list[Node]) -> str | None:
     """Write the text that a variable is bound to; None where it is to hold a value like others."""
-    if not unit.keeps_texts or var.captured or var.sets or not _makes_text(init):
+    if not unit.keeps_bare or var.captured or var.sets or not _makes_text(init):
         return None
-    if _uses(body, var) != var.references:
+    if uses(body, var, _parts) != var.references:
         return None
     assert isinstance(init, CallFixed)
-    unit.texts.add(var)
+    unit.bare.add(var)
     return _text(unit, init)
 
 

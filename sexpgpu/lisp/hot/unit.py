@@ -44,8 +44,8 @@ class Unit:
         self.boxed: set[Var] = set()
         self.whole: set[Var] = set()  # known to be integers
         self.unknown: set[Var] = set()  # not known to be
-        self.keeps_texts = True
-        self.texts: set[Var] = set()  # holding a text in place of a string
+        self.keeps_bare = True
+        self.bare: set[Var] = set()  # holding a text in place of a string, a list of a collector
         self.asked: dict[Var, int] = {}  # never changing, and how often asked whether they are
         self.bound: set[Var] = set()
         self.assigned: set[Var] = set()

@@ -69,6 +69,45 @@ SAME = {
     "a circular list": """
         (defun f (l) (handler-case (remove-if #'null l) (type-error () :circular)))
         (let ((l (list 1 2 3))) (setf (cdddr l) l) (list (f (list 1 nil)) (f l)))""",
+    "lists that are only elements": """
+        (defun f (n k) (list
+          (reduce #'+ (remove-if #'oddp (mapcar (lambda (x) (* k x)) (loop for i below n collect i))))
+          (mapcar #'list (mapcar #'1+ (loop for i from 1 to n when (evenp i) collect i)))
+          (remove-if-not (lambda (x) (> x k)) (mapcar #'1+ (loop repeat n collect k)))
+          (remove-if #'null (delete-if-not #'symbolp (mapcar (lambda (x) (if (> x 2) 'a x)) (loop for i below n collect i))))
+          (find-if #'evenp (mapcar #'1+ (loop for i below n collect i)))
+          (some (lambda (x) (and (> x 4) (list x))) (remove-if #'oddp (loop for i below n collect i)))
+          (every #'integerp (mapcar (lambda (x) (values x 'a)) (loop for i below n collect i)))
+          (reduce (lambda (a b) (- a b)) (mapcar #'1+ (loop for i to n collect i)))
+          (reduce #'max (mapcar #'1+ (loop for i to n collect (* 0.5 i))))
+          (reduce #'+ (mapcar #'identity (loop for i below n collect i)))))
+        (mapcar (lambda (n) (f n 3)) '(0 1 2 5 33 255 256 257 513 1100))""",
+    "loops whose lists are more than elements": """
+        (defun f (l) (list
+          (mapcar #'1+ (loop for x in l collect x into y do (setq y (reverse y)) finally (return y)))
+          (mapcar #'1+ (loop for x in l when (> x 2) return (list x) collect x))
+          (mapcar #'1+ (loop for x in l collect x append (list x x)))
+          (mapcar #'1+ (loop for x in l collect x nconc (list x) into z collect (* 10 x)))
+          (block b (mapcar #'1+ (loop for x in l when (> x 2) do (return-from b (list :out x)) collect x)))
+          (mapcar #'1+ (loop named a for x in l when (= x 9) do (return-from a nil) collect x))
+          (mapcar #'1+ (loop for x in l until (= x 3) collect x finally (setq l '(7))))
+          (mapcar #'funcall (loop for x in l collect (let ((y x)) (lambda () (incf y)))))
+          (mapcar #'1+ (loop for x in l do (handler-case (error "x") (error () nil)) collect x))
+          l))
+        (list (f '(1 2)) (f '(1 2 3)) (f nil))""",
+    "lists of elements in loops and closures": """
+        (let ((seen nil))
+          (dotimes (i 4)
+            (push (mapcar #'funcall (loop for j below i collect (let ((k (* i j))) (lambda () (incf k))))) seen)
+            (push (mapcar (lambda (x) (lambda () (list i x))) (mapcar #'1+ (loop for j below i collect j))) seen))
+          (mapcar (lambda (l) (mapcar (lambda (x) (if (functionp x) (funcall x) x)) l)) seen))""",
+    "exits out of what goes through elements": """
+        (defun f (n) (mapcar (lambda (x) (when (= x 300) (return-from f (list :at x))) x) (loop for i below n collect i)) :none)
+        (defun g (n) (loop for k below 3 collect (block b
+          (remove-if (lambda (x) (when (> x k) (return-from b x)) nil) (mapcar #'1+ (loop for i below n collect i))))))
+        (defun h (n) (let ((s 0)) (tagbody (mapcar (lambda (x) (incf s x) (when (> x 260) (go out))) (loop for i below n collect i))
+          (setq s :all) out) s))
+        (list (f 299) (f 400) (g 1) (g 5) (h 10) (h 300))""",
     "calls of oneself": """
         (defun fib (n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))
         (defun len (l) (if (null l) 0 (1+ (len (cdr l)))))
@@ -156,6 +195,12 @@ REPORTS = {
     "a circular list": "(defun f (l) (remove-if #'null l))\n(f '(1))\n(let ((l (list 1 2))) (setf (cddr l) l) (f l))",
     "the fuel of a mapped function": """(defun f (l) (loop (mapcar (lambda (x) (* x 2)) l)))
 (f (loop for i below 300 collect i))""",
+    "an element that does not fit": "(defun f (l) (mapcar #'1+ (loop for x in l collect x)))\n(f '(1))\n(f '(1 a))",
+    "a sum of elements": "(defun f (l) (reduce #'+ (mapcar (lambda (x) x) l)))\n(f '(1))\n(f '(1 a))",
+    "no elements": "(defun f (l) (reduce #'max (mapcar (lambda (x) x) l)))\n(f '(1))\n(f '())",
+    "a test of an element": "(defun f (l) (remove-if #'oddp (mapcar (lambda (x) x) l)))\n(f '(1))\n(f '(1 a))",
+    "the fuel of elements": """(defun f (n) (loop (remove-if (lambda (x) (> x 3)) (mapcar #'1+ (loop for i below n collect i)))))
+(f 300)""",
     "the fuel of leaves": """(defun f (n) (if (< n 1) n (progn (f 0) (f 0) (f n))))
 (defun g () (loop (f -1) (h 3)))
 (defun h (n) (if (< n 1) n (progn (h 0) (h (- n 1)))))
@@ -180,6 +225,18 @@ def test_same_reports(name: str, mode: str) -> None:
     cold = shown(text, "cold", fuel=50_000)
     assert "error" in cold[0], cold[0]
     assert shown(text, mode, fuel=50_000) == cold
+
+
+@pytest.mark.parametrize("mode", ["hot", "switched"])
+def test_lists_that_are_only_elements_take_the_memory_of_their_conses(mode: str) -> None:
+    text = (
+        "(defun f (n) (reduce #'+ (remove-if #'oddp (mapcar #'1+ (loop for i below n collect i)))))"
+    )
+    mapped, left = 512 * 48, 300 * 48  # mapcar pays for whole blocks of 256
+    for memory, enough in ((mapped - 1, False), (mapped + left - 1, False), (mapped + left, True)):
+        cold = shown(f"{text}\n(f 3)\n(f 600)", "cold", memory=memory)
+        assert ("E-LIMIT-003" in cold[0]) is not enough
+        assert shown(f"{text}\n(f 3)\n(f 600)", mode, memory=memory) == cold
 
 
 @pytest.mark.parametrize("mode", ["cold", "hot", "switched"])
@@ -231,6 +288,7 @@ TURNS = {
     "find-if": "(defun f (n) (find-if (lambda (x) (consp x)) (make-list n)))",
     "every": "(defun f (n) (every (lambda (x) (null x)) (make-list n)))",
     "reduce": "(defun f (n) (reduce (lambda (a b) (list b)) (make-list (+ n 1))))",
+    "elements": "(defun f (n) (reduce #'+ (remove-if (lambda (x) (consp x)) (mapcar (lambda (x) 1) (loop repeat n collect 1)))))",
     "calls of oneself": "(defun f (n) (if (< n 1) n (f (- n 1))))",
     "calls of each other": "(defun f (n) (if (< n 1) n (g (- n 1)))) (defun g (n) (if (< n 1) n (f (- n 1))))",
     "strings": '(defun f (n) (dotimes (i n) (let ((s (string-upcase "abcdefgh"))) (search "X" s))))',
