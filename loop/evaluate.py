@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as codes
 from sexpgpu.ir.document import Document, Evaluation
 from sexpgpu.ir.graph import Graph
 from sexpgpu.loop.data.loader import EvaluationBatches

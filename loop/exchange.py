@@ -9,7 +9,7 @@ from zlib import error as BadDeflate
 
 import numpy as np
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as codes
 from sexpgpu.loop.failure import failure
 from sexpgpu.lowering.interp.dtypes import NUMPY, widen
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.ir.document import STREAM_START, Document
 from sexpgpu.loop.failure import failure

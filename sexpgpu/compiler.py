@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from sexpgpu.assemble.manifest import make_manifest
 from sexpgpu.assemble.whole import Assembly
+from sexpgpu.diagnostics.codes import data as data_codes
 from sexpgpu.diagnostics.codes import lisp as lisp_codes
 from sexpgpu.diagnostics.codes import read as read_codes
 from sexpgpu.diagnostics.codes import run as run_codes
@@ -22,6 +23,7 @@ from sexpgpu.diagnostics.codes import system as store
 from sexpgpu.diagnostics.model import Code, Diagnostic, SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms import knobs
+from sexpgpu.forms.declarations import scan, unused_knobs
 from sexpgpu.forms.experiment import Experiment, declaring
 from sexpgpu.ir.document import Diagnostics, Document
 from sexpgpu.lisp import world
@@ -42,7 +44,8 @@ from sexpgpu.lisp.values import (
     keyword,
     lisp_list,
 )
-from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
+from sexpgpu.reader.failures import ReadFailure, TooDeep
+from sexpgpu.reader.reader import END, Reader
 from sexpgpu.source import Source
 
 
@@ -161,8 +164,8 @@ def declarations(source: Source, features: Sequence[str] = ()) -> tuple[Any, lis
         if form is END:
             break
         found.append(form)
-    declared, problems = knobs.scan(found)
-    declared.unused = knobs.unused(declared, found, source)
+    declared, problems = scan(found)
+    declared.unused = unused_knobs(declared, found, source)
     return declared, problems
 
 
@@ -303,7 +306,7 @@ def _no_function(name: str, module: Module) -> Diagnostic:
     """E-EVAL-033 for a function that is to predict and is not there."""
     known = [s.name for s in module.symbols.values() if s.module is module and s.function]
     return Diagnostic(
-        run_codes.E_EVAL_033,
+        data_codes.E_EVAL_033,
         f"the file defines no function {name} that could predict",
         fix=did_you_mean(name, known) or f"define (defun {name} (model …) …)",
     )

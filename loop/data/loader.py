@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as codes
 from sexpgpu.ir.document import STREAM_START, Stage
 from sexpgpu.loop.data.order import Order
 from sexpgpu.loop.data.records import Records

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as codes
 from sexpgpu.loop.data.files import LocalFile, unreadable
 from sexpgpu.loop.failure import failure
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as codes
 from sexpgpu.diagnostics.model import SxError
 from sexpgpu.ir.document import Field, Stage
 from sexpgpu.loop.data.sources import Source, described, open_source

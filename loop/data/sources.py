@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as codes
 from sexpgpu.ir.document import Stage
 from sexpgpu.loop.data.files import LocalFile, local_files
 from sexpgpu.loop.data.memory import Synthetic, inline_arrays

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from sexpgpu.diagnostics.codes import parameters as parameter_codes
 from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.codes import tensor as tensor_codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, located
@@ -92,9 +93,9 @@ def rate_doubts(optimizers: Iterable[Optimizer]) -> list[Diagnostic]:
     for optimizer in optimizers:
         rate = optimizer.values.get("lr")
         if type(rate) is int and rate > 0:
-            told, code = f"the learning rate is the integer {rate}", run_codes.W_OPT_002
+            told, code = f"the learning rate is the integer {rate}", parameter_codes.W_OPT_002
         elif isinstance(rate, int | float | Fraction) and rate <= 0:
-            told, code = f"the learning rate is {float(rate):g}", run_codes.W_OPT_003
+            told, code = f"the learning rate is {float(rate):g}", parameter_codes.W_OPT_003
         else:
             continue
         labels, notes = located(optimizer.origin)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from sexpgpu.assemble.graphs import GraphStore
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import parameters as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.forms.callbacks import asked_for, call_given
 from sexpgpu.ir.graph import Graph

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from sexpgpu.assemble.evaluating import trace_evaluation
 from sexpgpu.assemble.graphs import GraphStore
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as data_codes
+from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.evaluations import EvaluationForm
@@ -48,7 +49,7 @@ class Passes:
                 continue
             if form is None:
                 self.assembly.tell(
-                    codes.E_EVAL_001,
+                    data_codes.E_EVAL_001,
                     f"defrun :eval names the pass {name}, which is not declared",
                     run.places.get("eval") or run.span,
                     did_you_mean(name, declared) or "declare it with defeval",
@@ -67,7 +68,7 @@ class Passes:
         if loader is None:
             raise SxError(
                 Diagnostic(
-                    codes.E_EVAL_001,
+                    data_codes.E_EVAL_001,
                     f"the pass {form.name} reads the loader {form.loader}, which is not declared",
                     [Label(place)] if (place := form.loader_span or form.span) else [],
                     (),
@@ -77,7 +78,7 @@ class Passes:
         if len(loader.loader.stages) > 1:
             raise SxError(
                 Diagnostic(
-                    codes.E_EVAL_002,
+                    data_codes.E_EVAL_002,
                     f"the pass {form.name} reads the loader {form.loader}, which has stages",
                     [Label(place)] if (place := form.loader_span or form.span) else [],
                 )
@@ -103,7 +104,7 @@ class Passes:
                 if shapes[0] != shapes[1]:
                     raise SxError(
                         Diagnostic(
-                            codes.E_METRIC_002,
+                            data_codes.E_METRIC_002,
                             f"the metric {metric.name} of the pass {form.name} has the shape "
                             f"{_shown(shapes[0])} for {stage.batch} records and "
                             f"{_shown(shapes[1])} for the last {rows}",
@@ -146,7 +147,7 @@ class Passes:
             found = known.get(f":{series}")
             if found is None:
                 self.assembly.tell(
-                    codes.E_RUN_006,
+                    run_codes.E_RUN_006,
                     f"defrun {run.run.name}: {shown} follows :{series}, which no evaluation "
                     "reports",
                     where,
@@ -159,7 +160,7 @@ class Passes:
             shape = self._shape(evaluation, metric)
             if shape:
                 self.assembly.tell(
-                    codes.E_RUN_006,
+                    run_codes.E_RUN_006,
                     f"defrun {run.run.name}: {shown} follows :{series}, whose values have the "
                     f"shape {_shown(shape)}",
                     where,
@@ -167,7 +168,7 @@ class Passes:
                 )
             elif key == "stop" and evaluation.every is None:
                 self.assembly.tell(
-                    codes.E_RUN_006,
+                    run_codes.E_RUN_006,
                     f"defrun {run.run.name}: :stop follows the pass {evaluation.name}, which runs "
                     "only once",
                     where,

@@ -8,7 +8,9 @@ from typing import Any
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.training import Training, trace_training
 from sexpgpu.assemble.watching import Watched
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as data_codes
+from sexpgpu.diagnostics.codes import parameters as parameter_codes
+from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, located
 from sexpgpu.forms.experiment import Experiment
 from sexpgpu.forms.loaders import LoaderForm
@@ -29,7 +31,7 @@ def stage_faults(run: RunForm, loader: LoaderForm) -> list[Diagnostic]:
 
     if len(stages) > 1 and run.run.epochs is not None:
         fault(
-            codes.E_RUN_011,
+            run_codes.E_RUN_011,
             f"the loader {run.run.train} has {len(stages)} stages: :epochs has no meaning for it",
             run.places.get("epochs") or run.span,
             "give :steps",
@@ -40,14 +42,14 @@ def stage_faults(run: RunForm, loader: LoaderForm) -> list[Diagnostic]:
         if stage.batch % microbatches:
             own = loader.span if stage.microbatches else run.places.get("microbatches")
             fault(
-                codes.E_RUN_007,
+                run_codes.E_RUN_007,
                 f"{microbatches} microbatches do not divide the batch of {stage.batch}{of}",
                 own or run.span,
             )
         if stage.records is not None and stage.records < stage.batch:
             source = f"the stage {stage.name} of the loader" if of else "the loader"
             fault(
-                codes.E_DATA_004,
+                data_codes.E_DATA_004,
                 f"{source} {run.run.train} has {stage.records} records, fewer than its batch of "
                 f"{stage.batch}",
                 loader.span,
@@ -82,7 +84,7 @@ def row_faults(tree: Tree, experiment: Experiment) -> list[Diagnostic]:
         else:
             continue
         headline = f"the buffer {buffers[0].path} has a row for each example, and {said}"
-        found.append(Diagnostic(codes.E_PARAM_009, headline, labels, notes, fix))
+        found.append(Diagnostic(parameter_codes.E_PARAM_009, headline, labels, notes, fix))
     return found
 
 

@@ -10,7 +10,8 @@ from sexpgpu.assemble.context import STEP
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.initial import Initializers
 from sexpgpu.assemble.reporting import report_metrics
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as data_codes
+from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, SxError, located
 from sexpgpu.forms.curriculum import LESSONS, Lesson
 from sexpgpu.ir.document import CURRICULUM, Curriculum, Evaluation, Metric, State
@@ -72,7 +73,7 @@ def trace_curriculum(
     if STAGE in trace.metrics:
         labels, notes = located(trace.metrics[STAGE].origin)
         told = "curriculum reports the stage as curriculum/stage itself"
-        raise SxError(Diagnostic(codes.E_METRIC_001, told, labels, notes, "use another name"))
+        raise SxError(Diagnostic(data_codes.E_METRIC_001, told, labels, notes, "use another name"))
     metrics = report_metrics(trace, store, outputs)
     for name, cell in lesson.states.items():
         outputs[f"state/{name}"] = cell.value.value
@@ -116,7 +117,7 @@ def _check_inputs(graph: Graph, function: Function) -> None:
         labels = [Label(span, "this function")] if span is not None else []
         raise SxError(
             Diagnostic(
-                codes.E_RUN_009,
+                run_codes.E_RUN_009,
                 f"the curriculum reads the {name} {path}, which it cannot see",
                 labels,
                 fix="report what it needs as a metric, and read that: (ctx :eval/PASS/NAME)",

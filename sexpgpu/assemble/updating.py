@@ -11,7 +11,7 @@ from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.initial import Initializers
 from sexpgpu.assemble.reporting import report_metrics
 from sexpgpu.assemble.watching import Watched
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import parameters as codes
 from sexpgpu.diagnostics.model import Diagnostic, SxError, located
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.callbacks import asked_for, call_given

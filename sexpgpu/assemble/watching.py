@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sexpgpu.assemble.graphs import GraphStore
-from sexpgpu.diagnostics.codes.run import W_METRIC_001
+from sexpgpu.diagnostics.codes.data import W_METRIC_001
 from sexpgpu.diagnostics.model import Diagnostic, Label
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.ir.document import DIAGNOSTICS, Metric

@@ -19,8 +19,9 @@ from sexpgpu.lisp.macros import macroexpand_1
 from sexpgpu.lisp.printer import prin1_text
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.values import CL, NIL, Module, SrcCons, Symbol
+from sexpgpu.reader.failures import ReadFailure, TooDeep
 from sexpgpu.reader.layout import layout
-from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
+from sexpgpu.reader.reader import END, Reader
 from sexpgpu.source import Source
 
 

@@ -19,7 +19,7 @@ from sexpgpu.cli.options import PATH, selection_flags
 from sexpgpu.compiler import declarations, lisp_value, read_value
 from sexpgpu.diagnostics.codes.run import E_KNOB_001
 from sexpgpu.diagnostics.model import Diagnostic, SxError
-from sexpgpu.forms import knobs as forms
+from sexpgpu.forms.knobs import select
 from sexpgpu.lisp.printer import prin1_text
 from sexpgpu.reader.layout.tree import Atom, List, Node, parse
 from sexpgpu.source import Source
@@ -116,7 +116,7 @@ def with_defaults(
     declared, problems = declarations(source)
     if problems:
         raise SxError(*problems)
-    selection = forms.select(declared, variants, settings)
+    selection = select(declared, variants, settings)
     if selection.overrides:
         name = next(iter(selection.overrides))
         raise SxError(

@@ -6,16 +6,17 @@ puts every form, and every tensor function, into the TENSOR layer.
 """
 
 from sexpgpu.forms import curriculum as curriculum
+from sexpgpu.forms import declarations as declarations
 from sexpgpu.forms import defmodel as defmodel
 from sexpgpu.forms import defoptimizer as defoptimizer
 from sexpgpu.forms import evaluations as evaluations
 from sexpgpu.forms import groups as groups
-from sexpgpu.forms import knobs as knobs
 from sexpgpu.forms import loaders as loaders
 from sexpgpu.forms import models as models
 from sexpgpu.forms import rebinding as rebinding
 from sexpgpu.forms import runs as runs
 from sexpgpu.forms import sources as sources
 from sexpgpu.forms import statistics as statistics
+from sexpgpu.trace import counters as counters
 from sexpgpu.trace import functions as functions
 from sexpgpu.trace import runfile as runfile

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import parameters as parameter_codes
+from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.experiment import current
 from sexpgpu.forms.host import CELL_VALUE, HOST
@@ -58,7 +59,7 @@ def stage(name: Any) -> Any:
     if not isinstance(name, Symbol) or name.name not in stages:
         listed = " ".join(f":{s}" for s in stages)
         raise here(
-            codes.E_RUN_010,
+            run_codes.E_RUN_010,
             f"the training loader has no stage {print_value(name)}",
             did_you_mean(print_value(name), [f":{s}" for s in stages])
             or f"its stages are {listed}",
@@ -71,18 +72,18 @@ def defstate(form: Any, context: Context) -> Any:
     """In `curriculum`: a tensor that is kept from one run of it to the next, a place in the forms
     that follow in the same body; f32 zeros unless said. (A clause of defoptimizer is alike.)"""
     if not isinstance(form.cdr, Cons) or not is_name(form.cdr.car):
-        raise context.error(codes.E_RUN_005, "defstate: a name was expected", at=car_span(form))
+        raise context.error(run_codes.E_RUN_005, "defstate: a name was expected", at=car_span(form))
     name = form.cdr.car
     what = f"defstate {name.name}"
     scope = environment_scope(context.environment)
     if scope.top_level:
         raise context.error(
-            codes.E_RUN_009,
+            run_codes.E_RUN_009,
             f"{what} has a meaning only in an optimizer and in curriculum",
             fix="write it in the body: (defun curriculum () (defstate best ()) …)",
         )
     if not isinstance(form.cdr.cdr, Cons):
-        raise context.error(codes.E_RUN_005, f"{what}: a shape was expected")
+        raise context.error(run_codes.E_RUN_005, f"{what}: a shape was expected")
     keys = keyword_forms(form.cdr.cdr.cdr, KEYS, context, what)
     # the forms that follow see the name as the place of the state
     cell = lisp_list([LESSON_CELL, quoted(name.name)])
@@ -94,23 +95,25 @@ def _make_state(name: str, shape: Any, dtype: Any, init: Any) -> Any:
     what = f"defstate {name}"
     if BODIES and not LESSONS:
         raise here(
-            codes.E_OPT_005,
+            parameter_codes.E_OPT_005,
             f"{what} is a clause of defoptimizer, and stands in optimizer-update",
             "write it before optimizer-update",
         )
     if not LESSONS:
-        raise here(codes.E_RUN_009, f"{what} has a meaning only in an optimizer and in curriculum")
+        raise here(
+            run_codes.E_RUN_009, f"{what} has a meaning only in an optimizer and in curriculum"
+        )
     lesson = LESSONS[-1]
     if dtype is not NIL and not (is_keyword(dtype) and dtype.name in DTYPES):
-        raise here(codes.E_RUN_006, f"{what}: a dtype was expected, not {print_value(dtype)}")
+        raise here(run_codes.E_RUN_006, f"{what}: a dtype was expected, not {print_value(dtype)}")
     if name in lesson.states:
-        raise here(codes.E_RUN_003, f"{what}: the curriculum has two states of that name")
+        raise here(run_codes.E_RUN_003, f"{what}: the curriculum has two states of that name")
     type = TensorType(shape_of(shape, what), "f32" if dtype is NIL else dtype.name)
     origin = current_origin()
     value = Tensor(lesson.trace.input(f"state/{name}", type), lesson.trace, origin)
     given = None if init is NIL else init
     lesson.states[name] = StateCell(
-        name, type.shape, type.dtype, given, value, origin, codes.E_RUN_012
+        name, type.shape, type.dtype, given, value, origin, run_codes.E_RUN_012
     )
     return NIL
 
@@ -118,7 +121,7 @@ def _make_state(name: str, shape: Any, dtype: Any, init: Any) -> Any:
 def _cell(name: str) -> Any:
     found = LESSONS[-1].states.get(name) if LESSONS else None
     if found is None:
-        raise here(codes.E_RUN_009, f"the state {name} is used before its defstate")
+        raise here(run_codes.E_RUN_009, f"the state {name} is used before its defstate")
     return found
 
 

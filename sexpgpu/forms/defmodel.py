@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sexpgpu.diagnostics.codes import lisp as lisp_codes
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import parameters as codes
 from sexpgpu.diagnostics.model import Diagnostic, Label
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.host import CELL_VALUE

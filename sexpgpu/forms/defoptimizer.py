@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import parameters as codes
 from sexpgpu.forms.host import CELL_VALUE
 from sexpgpu.forms.optimizers import Body, Optimizer, StateCell, body
 from sexpgpu.forms.parse import (

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as data_codes
+from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.experiment import current
 from sexpgpu.forms.parse import (
@@ -82,7 +83,7 @@ def defloader(form: Any, context: Context) -> Any:
                given outside is the default of each"""
     if not isinstance(form.cdr, Cons) or not is_name(form.cdr.car):
         raise context.error(
-            codes.E_RUN_005,
+            run_codes.E_RUN_005,
             "defloader: a name was expected",
             fix="write (defloader name :source …)",
         )
@@ -98,7 +99,7 @@ def defloader(form: Any, context: Context) -> Any:
         for needed in ("source", "batch"):
             if needed not in keys and needed not in own:
                 where = f"{what}, stage {stage}" if at is not None else what
-                raise context.error(codes.E_RUN_005, f"{where}: :{needed} is missing", at=at)
+                raise context.error(run_codes.E_RUN_005, f"{where}: :{needed} is missing", at=at)
     forms: list[Any] = []
     for stage, at, own in stages:
         forms += [quoted(stage), quoted(at), _settings_form(own, context)]
@@ -112,7 +113,7 @@ def _stages(
     parts = python_list(form) if is_list(form) else []
     if not parts or len(parts) % 2:
         raise context.error(
-            codes.E_RUN_005,
+            run_codes.E_RUN_005,
             f"{what}: :stages takes names, each with its keys",
             at=place,
             fix="write :stages (short (:batch 8 …) long (:batch 4 …))",
@@ -124,20 +125,20 @@ def _stages(
         own = at.cdr.car
         if not isinstance(name, Symbol) or (name.constant and not is_keyword(name)):
             raise context.error(
-                codes.E_RUN_005,
+                run_codes.E_RUN_005,
                 f"{what}: the name of a stage was expected, not {print_value(name)}",
                 at=where,
             )
         if not is_list(own):
             raise context.error(
-                codes.E_RUN_005,
+                run_codes.E_RUN_005,
                 f"{what}: the keys of the stage {name.name} are a list, not {print_value(own)}",
                 at=where,
             )
         check_name(name.name, f"{what}, a stage", context, where)
         if name.name in [stage for stage, _, _ in found]:
             raise context.error(
-                codes.E_RUN_003, f"{what}: two stages are called {name.name}", at=where
+                run_codes.E_RUN_003, f"{what}: two stages are called {name.name}", at=where
             )
         keys = keyword_forms(own, KEYS, context, f"{what}, stage {name.name}")
         found.append((name.name, where, keys))
@@ -163,13 +164,13 @@ def _settings(places: dict[str, Span | None], *values: Any) -> Settings:
 
 def _fields_form(form: Any, place: Span | None, context: Context) -> Any:
     if not is_list(form):
-        raise context.error(codes.E_RUN_005, ":fields takes ((name dtype shape)…)", at=place)
+        raise context.error(run_codes.E_RUN_005, ":fields takes ((name dtype shape)…)", at=place)
     fields: list[Any] = []
     for field in python_list(form):
         parts = python_list(field) if is_list(field) else []
         if len(parts) < 3 or not is_name(parts[0]):
             raise context.error(
-                codes.E_RUN_005,
+                run_codes.E_RUN_005,
                 "a field is (name dtype shape &key range)",
                 at=span_of(field) or place,
             )
@@ -202,7 +203,7 @@ def _stage(what: str, name: str, place: Span | None, settings: Settings, base: s
     source, source_at = settings.value("source")
     if not isinstance(source, DataSource):
         raise at_place(
-            codes.E_RUN_006,
+            run_codes.E_RUN_006,
             f"{what}: :source takes a source, not {print_value(source)}",
             source_at or place,
             "sources are made by npz, text, inline and synthetic",
@@ -239,7 +240,7 @@ def _streams(what: str, settings: Settings, fields: list[Field]) -> bool:
     elif any(field.name == STREAM_START for field in fields):
         problem = f"the source has a field {STREAM_START}, which :streams makes"
     if problem is not None:
-        raise at_place(codes.E_DATA_006, f"{what}: {problem}", at)
+        raise at_place(data_codes.E_DATA_006, f"{what}: {problem}", at)
     return True
 
 
@@ -250,7 +251,7 @@ def _count(what: str, key: str, settings: Settings, place: Span | None) -> int |
         return None
     if not isinstance(value, int) or value < 1:
         raise at_place(
-            codes.E_RUN_006,
+            run_codes.E_RUN_006,
             f"{what}: :{key} takes a positive integer, not {print_value(value)}",
             at or place,
         )
@@ -262,7 +263,7 @@ def _fields(what: str, source: DataSource, fields: Any, place: Span | None) -> l
     if fields is NIL:
         if columns is None:
             raise at_place(
-                codes.E_DATA_003,
+                data_codes.E_DATA_003,
                 f"{what}: a remote source needs :fields, since its headers are not read "
                 "before the run",
                 place,
@@ -274,11 +275,13 @@ def _fields(what: str, source: DataSource, fields: Any, place: Span | None) -> l
         place, declared = python_list(item)
         field, dtype, shape = declared.name, declared.dtype, declared.shape
         if any(field == other.name for other in result):
-            raise at_place(codes.E_DATA_005, f"{what}: the field {field} is given twice", place)
+            raise at_place(
+                data_codes.E_DATA_005, f"{what}: the field {field} is given twice", place
+            )
         if columns is not None:
             if field not in columns:
                 raise at_place(
-                    codes.E_DATA_002,
+                    data_codes.E_DATA_002,
                     f"{what}: the source has no field {field}",
                     place,
                     did_you_mean(field, columns) or f"it has {', '.join(columns)}",
@@ -286,14 +289,14 @@ def _fields(what: str, source: DataSource, fields: Any, place: Span | None) -> l
             have_dtype, have_shape = columns[field]
             if have_shape != shape:
                 raise at_place(
-                    codes.E_DATA_003,
+                    data_codes.E_DATA_003,
                     f"the field {field} is declared with shape {_shown(shape)}; "
                     f"the data has {_shown(have_shape)}",
                     place,
                 )
             if not _convertible(have_dtype, dtype):
                 raise at_place(
-                    codes.E_DATA_003,
+                    data_codes.E_DATA_003,
                     f"the field {field} is declared {dtype}; the data is {have_dtype}, which does "
                     "not convert without loss of meaning",
                     place,
@@ -322,15 +325,15 @@ def _range(field: str, bounds: Any, dtype: str) -> tuple[float, float] | None:
         return None
     items = python_list(bounds) if is_list(bounds) else []
     if len(items) != 2 or not all(isinstance(n, int | float | Fraction) for n in items):
-        raise here(codes.E_RUN_006, f"the field {field}: :range takes (list low high)")
+        raise here(run_codes.E_RUN_006, f"the field {field}: :range takes (list low high)")
     low, high = items
     if low > high:
-        raise here(codes.E_RUN_006, f"the field {field}: the range's low is above its high")
+        raise here(run_codes.E_RUN_006, f"the field {field}: the range's low is above its high")
     if dtype in INTEGERS:
         least, most = integer_range(dtype)
         if low < least or high > most:
             raise here(
-                codes.E_RUN_006,
+                run_codes.E_RUN_006,
                 f"the field {field}: the range does not fit {dtype} ({least} to {most})",
             )
         return int(low), int(high)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import parameters as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.parse import here
 from sexpgpu.ir.types import FLOATS, TensorType

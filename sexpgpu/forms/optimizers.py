@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import parameters as codes
 from sexpgpu.diagnostics.model import Code
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.callbacks import call_given

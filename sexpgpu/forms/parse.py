@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import parameters as parameter_codes
+from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.model import Diagnostic, Label, SxError
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.lisp.hostforms import Context, call_host, quoted
@@ -66,7 +67,7 @@ def check_name(name: str, what: str, context: Context, place: Any = None) -> Non
     if not name or "/" in name:
         said = f"the name {name} has a slash" if name else "the name is empty"
         raise context.error(
-            codes.E_RUN_005, f"{what}: {said}", at=place, fix="use letters, digits and dashes"
+            run_codes.E_RUN_005, f"{what}: {said}", at=place, fix="use letters, digits and dashes"
         )
 
 
@@ -80,19 +81,19 @@ def keyword_forms(
     while at is not NIL:
         if not isinstance(at, Cons):
             raise context.error(
-                codes.E_RUN_005, f"{form_name}: a dot has no meaning before {print_value(at)}"
+                run_codes.E_RUN_005, f"{form_name}: a dot has no meaning before {print_value(at)}"
             )
         key = at.car
         place = car_span(at)
         if not is_keyword(key):
             raise context.error(
-                codes.E_RUN_005,
+                run_codes.E_RUN_005,
                 f"{form_name}: a key such as :{allowed[0]} was expected, not {print_value(key)}",
                 at=place,
             )
         if key.name not in allowed:
             raise context.error(
-                codes.E_RUN_002,
+                run_codes.E_RUN_002,
                 f"{form_name} has no key :{key.name}",
                 at=place,
                 fix=did_you_mean(f":{key.name}", [f":{k}" for k in allowed])
@@ -100,10 +101,12 @@ def keyword_forms(
             )
         if key.name in found:
             raise context.error(
-                codes.E_RUN_002, f"{form_name}: :{key.name} is given twice", at=place
+                run_codes.E_RUN_002, f"{form_name}: :{key.name} is given twice", at=place
             )
         if not isinstance(at.cdr, Cons):
-            raise context.error(codes.E_RUN_005, f"{form_name}: :{key.name} has no value", at=place)
+            raise context.error(
+                run_codes.E_RUN_005, f"{form_name}: :{key.name} has no value", at=place
+            )
         found[key.name] = (at.cdr.car, car_span(at.cdr) or place)
         at = at.cdr.cdr
     return found
@@ -189,12 +192,13 @@ def shape_of(value: Any, what: str, minimum: int = 0) -> tuple[int, ...]:
     items = python_list(value) if _is_proper(value) else None
     if items is None or not all(isinstance(n, int) and n >= minimum for n in items):
         raise here(
-            codes.E_PARAM_004,
+            parameter_codes.E_PARAM_004,
             f"{what}: a shape is a list of integers from {minimum} up, not {print_value(value)}",
         )
     if math.prod(items) > MAX_SIZE:
         raise here(
-            codes.E_PARAM_004, f"{what}: the shape {print_value(value)} has over 2^40 elements"
+            parameter_codes.E_PARAM_004,
+            f"{what}: the shape {print_value(value)} has over 2^40 elements",
         )
     return tuple(items)
 

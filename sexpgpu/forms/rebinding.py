@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import parameters as codes
 from sexpgpu.forms.models import Buffer, Model, Parameter, model_of, trainable_parameters, walk
 from sexpgpu.forms.parse import here
 from sexpgpu.ir.types import FLOATS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as codes
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.experiment import current
 from sexpgpu.forms.headers import HeaderError, expand, file_size, npz_columns

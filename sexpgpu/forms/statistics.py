@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sexpgpu.diagnostics.codes import run as codes
+from sexpgpu.diagnostics.codes import data as data_codes
+from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.forms.experiment import current
 from sexpgpu.forms.parse import here
@@ -32,7 +33,7 @@ def statistic(loader: Any, field: Any, what: Any) -> Tensor:
     form = loaders.get(_name(loader))
     if form is None:
         raise here(
-            codes.E_DATA_002,
+            data_codes.E_DATA_002,
             f"statistic: there is no loader {print_value(loader)}",
             did_you_mean(print_value(loader), [f":{name}" for name in loaders]),
         )
@@ -40,7 +41,7 @@ def statistic(loader: Any, field: Any, what: Any) -> Tensor:
     found = fields.get(_name(field))
     if found is None:
         raise here(
-            codes.E_DATA_002,
+            data_codes.E_DATA_002,
             f"statistic: the loader {form.loader.name} has no field {print_value(field)}",
             did_you_mean(print_value(field), [f":{name}" for name in fields])
             or "its fields are " + " ".join(f":{name}" for name in fields),
@@ -49,7 +50,7 @@ def statistic(loader: Any, field: Any, what: Any) -> Tensor:
     if kind not in KINDS:
         listed = [f":{k}" for k in KINDS]
         raise here(
-            codes.E_RUN_006,
+            run_codes.E_RUN_006,
             f"statistic: {print_value(what)} is none of {' '.join(listed)}",
             did_you_mean(print_value(what), listed),
         )

@@ -11,13 +11,7 @@ from typing import Any
 from sexpgpu.lisp.callnodes import CallFixed, CallGlobal, CallLocal, CallValue, Defined
 from sexpgpu.lisp.errors import LispError, program_error
 from sexpgpu.lisp.hostforms import HostValue, Operator
-from sexpgpu.lisp.nodes import (
-    Constant,
-    GlobalRef,
-    LocalRef,
-    Node,
-    progn,
-)
+from sexpgpu.lisp.nodes import Constant, Node, progn
 from sexpgpu.lisp.other_names import ABSENT, OPERATORS
 from sexpgpu.lisp.scope import DYNAMIC, LocalMacro, Scope, SymbolMacro, Var
 from sexpgpu.lisp.state import STATE, Site, limit
@@ -31,6 +25,7 @@ from sexpgpu.lisp.values import (
     Symbol,
     TemplateCons,
 )
+from sexpgpu.lisp.variable_nodes import GlobalRef, LocalRef
 from sexpgpu.reader.printer import brief
 from sexpgpu.source import Span
 

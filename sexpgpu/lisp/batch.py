@@ -16,7 +16,8 @@ from sexpgpu.lisp.errors import LimitError, LispError
 from sexpgpu.lisp.journal import Journal, activate
 from sexpgpu.lisp.session import Session
 from sexpgpu.lisp.state import STATE, Limits
-from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
+from sexpgpu.reader.failures import ReadFailure, TooDeep
+from sexpgpu.reader.reader import END, Reader
 from sexpgpu.source import Source
 
 BATCH_LIMITS = Limits(fuel=20_000_000, seconds=8.0)

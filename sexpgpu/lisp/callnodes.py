@@ -11,15 +11,11 @@ from typing import Any
 
 from sexpgpu.lisp.calls import as_function, check_count
 from sexpgpu.lisp.errors import LispError, undefined_function
-from sexpgpu.lisp.nodes import (
-    LocalRef,
-    Node,
-    Run,
-    single,
-)
+from sexpgpu.lisp.nodes import Node, Run, single
 from sexpgpu.lisp.scope import Frame, LocalFunction, Scope
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import MV, NIL, Function, Symbol
+from sexpgpu.lisp.variable_nodes import LocalRef
 
 
 def _emit_arguments(arguments: list[Node], frame: Frame) -> tuple[tuple[Run, ...], bool]:

@@ -8,15 +8,12 @@ from typing import Any
 
 from sexpgpu.lisp.control import Activation, BlockExit, GoExit, Jump
 from sexpgpu.lisp.errors import LimitError, control_error
-from sexpgpu.lisp.nodes import (
-    LocalRef,
-    Node,
-    Run,
-)
+from sexpgpu.lisp.nodes import Node, Run
 from sexpgpu.lisp.scope import Block, Frame, Tagbody
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.tiers import LoopTier
 from sexpgpu.lisp.values import NIL
+from sexpgpu.lisp.variable_nodes import LocalRef
 
 
 class BlockNode(Node):

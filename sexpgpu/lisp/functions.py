@@ -17,19 +17,13 @@ from sexpgpu.lisp.analyze import (
     site_here,
     special,
 )
+from sexpgpu.lisp.binding_nodes import Let
 from sexpgpu.lisp.control_forms import block_body
 from sexpgpu.lisp.declarations import split_body
 from sexpgpu.lisp.errors import program_error, undefined_function
 from sexpgpu.lisp.lambda_lists import LambdaList, parse
 from sexpgpu.lisp.lambdas import LambdaNode
-from sexpgpu.lisp.nodes import (
-    Constant,
-    Custom,
-    Let,
-    LocalRef,
-    Node,
-    Run,
-)
+from sexpgpu.lisp.nodes import Constant, Custom, Node, Run
 from sexpgpu.lisp.scope import (
     Frame,
     Level,
@@ -54,6 +48,7 @@ from sexpgpu.lisp.values import (
     Symbol,
     new_cons,
 )
+from sexpgpu.lisp.variable_nodes import LocalRef
 from sexpgpu.reader.printer import brief
 from sexpgpu.source import Span
 

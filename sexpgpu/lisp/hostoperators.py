@@ -17,6 +17,7 @@ from sexpgpu.lisp.analyze import (
     parts,
     site_here,
 )
+from sexpgpu.lisp.binding_nodes import Let
 from sexpgpu.lisp.callnodes import CallValue, Direct
 from sexpgpu.lisp.calls import as_function
 from sexpgpu.lisp.errors import undefined_function
@@ -28,14 +29,7 @@ from sexpgpu.lisp.hostforms import (
     Operator,
     analyze_host_call,
 )
-from sexpgpu.lisp.nodes import (
-    Constant,
-    Custom,
-    Let,
-    Node,
-    Run,
-    single,
-)
+from sexpgpu.lisp.nodes import Constant, Custom, Node, Run, single
 from sexpgpu.lisp.scope import (
     Frame,
     Level,

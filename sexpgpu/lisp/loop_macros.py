@@ -17,19 +17,12 @@ from sexpgpu.lisp.analyze import (
     parts,
     site_here,
 )
+from sexpgpu.lisp.binding_nodes import Let
 from sexpgpu.lisp.control_forms import tagbody_node
 from sexpgpu.lisp.declarations import split_body
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.exits import BlockNode
-from sexpgpu.lisp.nodes import (
-    Constant,
-    Let,
-    LocalRef,
-    Node,
-    Run,
-    progn,
-    single,
-)
+from sexpgpu.lisp.nodes import Constant, Node, Run, progn, single
 from sexpgpu.lisp.scope import Block, Frame, Scope, Var
 from sexpgpu.lisp.special import (
     assign,
@@ -41,6 +34,7 @@ from sexpgpu.lisp.special import (
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.tiers import LoopTier
 from sexpgpu.lisp.values import CL, NIL, Cons, Symbol, new_cons
+from sexpgpu.lisp.variable_nodes import LocalRef
 from sexpgpu.reader.printer import brief
 
 # ---------------------------------------------------------------- loops

@@ -6,19 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from sexpgpu.lisp.analyze import analyze
+from sexpgpu.lisp.binding_nodes import BindSpecial
 from sexpgpu.lisp.builtins.designators import list_items
 from sexpgpu.lisp.errors import program_error
 from sexpgpu.lisp.lambda_lists import LambdaList, parse
 from sexpgpu.lisp.lambdas import bind_keys
-from sexpgpu.lisp.nodes import (
-    BindSpecial,
-    LocalRef,
-    Node,
-    single,
-)
+from sexpgpu.lisp.nodes import Node, single
 from sexpgpu.lisp.scope import DYNAMIC, Frame, Level, Scope, Var
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import NIL, Cons, Foreign, Symbol, T
+from sexpgpu.lisp.variable_nodes import LocalRef
 from sexpgpu.reader.printer import brief
 
 Bind = Callable[[Any, Any], None]

@@ -7,7 +7,6 @@ leaks into the other. Everything runs on a thread with a big stack.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,9 @@ from sexpgpu.lisp import world
 from sexpgpu.lisp.analyze import AT
 from sexpgpu.lisp.deep import inside, run_deep
 from sexpgpu.lisp.deferred import Deferred
-from sexpgpu.lisp.errors import LimitError, LispError, make_error
+from sexpgpu.lisp.defined import Defined, shadow
+from sexpgpu.lisp.errors import LimitError, LispError
+from sexpgpu.lisp.failed import Failed
 from sexpgpu.lisp.journal import Journal, activate
 from sexpgpu.lisp.state import NO_TICKETS, STATE, Limits, Site
 from sexpgpu.lisp.values import (
@@ -26,33 +27,17 @@ from sexpgpu.lisp.values import (
     PRELUDE,
     TENSOR,
     Condition,
-    Cons,
     Function,
     Module,
     SrcCons,
     Symbol,
 )
-from sexpgpu.reader.reader import END, LAYERS, Reader, ReadFailure, TooDeep
+from sexpgpu.reader.failures import ReadFailure, TooDeep
+from sexpgpu.reader.qualified import LAYERS
+from sexpgpu.reader.reader import END, Reader
 from sexpgpu.source import Source, Span
 
-DEFINERS = frozenset(
-    (
-        "defun",
-        "defmacro",
-        "defvar",
-        "defparameter",
-        "defconstant",
-        "defstruct",
-        "deftype",
-        "defmodel",
-        "define-modify-macro",
-        "define-symbol-macro",
-        "define-condition",
-        "defoptimizer",
-    )
-)
 MOST_FOUND = 10_000  # mistakes in one file, before the rest of it is left
-_DEFINITION = re.compile(r"^\((def[^\s()]*)\s+\(?([^\s()\"';]+)", re.MULTILINE)
 
 _current: list[Session | None] = [None]
 
@@ -99,9 +84,8 @@ class Session:
         self._main: str | None = None  # the path of the first module made
         self._project: str | None = None
         self._broken: set[str] = set()  # modules whose mistakes this run has already told
-        self._definitions: dict[tuple[str, Symbol], tuple[Any, Span | None]] = {}
-        self._failed: set[Symbol] = set()
-        self._failed_aliases: set[str] = set()
+        self._defined = Defined(self.warn)
+        self._failed = Failed()
         self._calls: dict[Symbol, tuple[Site, Any]] = {}
         self._started = False
         self._running = False
@@ -219,7 +203,7 @@ class Session:
                 self.deferred.settle()
                 return Loaded(module, found)
             for text in texts:
-                self._shadow(text, module)
+                shadow(text, module)
             for reader in readers:
                 while self._next(reader, module, found):
                     if len(found) >= MOST_FOUND:
@@ -238,26 +222,24 @@ class Session:
             if form is END:
                 return False
         except ReadFailure as failure:
-            if not self._known_alias(failure):
+            if not self._failed.explains_text(failure):
                 found.append(failure.diagnostic)
-            self._fail_text(reader, start, module)
+            self._failed.add_text(reader.source.text, start, max(reader.at, start + 1), module)
             return True
         except TooDeep as deep:
-            code = codes.E_LIMIT_006
-            text = f"lists are nested more than {deep.limit:,} deep"
-            found.append(Diagnostic(code, text, [Label(deep.span)]))
+            found.append(self.report(deep))
             return True
         try:
             for hook in self.on_form:
                 hook(form, module)
             self._evaluate(form, _atom_place(reader, start))
         except LispError as error:
-            if not self._consequence(error):
+            if not self._failed.explains(error):
                 found.append(self.report(error))
-            self._fail(form)
+            self._failed.add_form(form)
         except SxError as error:
             found.extend(error.diagnostics)
-            self._fail(form)
+            self._failed.add_form(form)
         except LimitError as error:
             found.append(self.report(error))
             return False
@@ -280,65 +262,20 @@ class Session:
             del STATE.stack[depth:]
             STATE.handlers, STATE.restarts = handlers, restarts
 
-    def _shadow(self, source: Source, module: Module) -> None:
-        """Names of lower layers that the file defines become its own before it is read."""
-        for match in _DEFINITION.finditer(source.text):
-            if match.group(1).lower() not in DEFINERS:
-                continue
-            name = match.group(2).lower()
-            if name in module.symbols or ":" in name or "|" in name:
-                continue
-            lower = module.find(name)
-            if lower is not None and lower.module in (PRELUDE, TENSOR):
-                module.shadows[lower] = module.own(name)
-
-    def _known_alias(self, failure: ReadFailure) -> bool:
-        span = failure.diagnostic.span
-        if span is None:
-            return False
-        alias, colon, _ = span.text.partition(":")
-        return bool(colon) and alias in self._failed_aliases
-
-    def _fail_text(self, reader: Reader, start: int, module: Module) -> None:
-        match = _DEFINITION.search(reader.source.text, start, max(reader.at, start + 1))
-        if match is not None:
-            self._failed.add(module.intern(match.group(2).lower()))
-
-    def _fail(self, form: Any) -> None:
-        """The form failed: what it would have defined is not to be missed again."""
-        if not isinstance(form, Cons) or not isinstance(form.car, Symbol):
-            return
-        items = list(form.cdr) if isinstance(form.cdr, Cons) else []
-        if form.car.name == "require":
-            for key, value in zip(items[1::2], items[2::2], strict=False):
-                if isinstance(key, Symbol) and isinstance(value, Symbol) and key.name == "as":
-                    self._failed_aliases.add(value.name)
-                elif isinstance(value, Cons):
-                    self._failed.update(v for v in value if isinstance(v, Symbol))
-            return
-        if form.car.name.startswith("def") and items:
-            name = items[0].car if isinstance(items[0], Cons) else items[0]
-            if isinstance(name, Symbol):
-                self._failed.add(name)
-        elif form.car is CL.own("progn"):
-            for item in items:
-                self._fail(item)
-
     def has_failed(self, name: str) -> bool:
         """Whether a form failed that would have defined something of that name."""
-        return any(symbol.name == name for symbol in self._failed)
-
-    def _consequence(self, error: LispError) -> bool:
-        """Whether the error only follows from a form that failed before."""
-        name = error.condition.slots.get("name")
-        return isinstance(name, Symbol) and name in self._failed
+        return any(symbol.name == name for symbol in self._failed.symbols)
 
     def _check_calls(self, found: list[Diagnostic]) -> None:
         """Warn of calls of functions that were never defined."""
         if any(d.severity == "error" for d in found):
             return
         for symbol, (site, scope) in self._calls.items():
-            if symbol.function is not None or symbol.macro is not None or symbol in self._failed:
+            if (
+                symbol.function is not None
+                or symbol.macro is not None
+                or symbol in self._failed.symbols
+            ):
                 continue
             span = site.span
             if span is None or span.source.standard:
@@ -517,60 +454,11 @@ class Session:
         self._calls.setdefault(symbol, (site, scope))
 
     def defining(self, name: Symbol, kind: str, site: Site) -> Symbol:
-        """The symbol that a definition defines. Errors: names of other modules, a second
-        definition in a file. Warning: names of lower layers."""
-        module = STATE.module
-        if module is None:
+        """The symbol that a definition defines (see Defined)."""
+        if STATE.module is None:
             return name
-        symbol = name
-        owner = name.module
-        span = site.span
-        if owner in (PRELUDE, TENSOR) and module is not owner:
-            symbol = module.symbols.get(name.name) or module.own(name.name)
-            module.shadows[name] = symbol
-        elif owner is not module and owner is not None and owner is not CL:
-            error = make_error(
-                "program-error",
-                site,
-                message=f"{name.name} belongs to the module {owner.name}",
-                code="foreign-name",
-            )
-            raise error
-        self._warn_shadow(symbol, module, span)
-        if self._strict and not AT.lazy:
-            self._once(symbol, kind, site)
-        return symbol
-
-    def _warn_shadow(self, symbol: Symbol, module: Module, span: Span | None) -> None:
-        for lower, own in module.shadows.items():
-            if not (lower.function or lower.macro or lower.special):
-                continue  # a name that only occurs there, as a variable say
-            if own is symbol and span is not None and not span.source.standard:
-                layer = "prelude" if lower.module is PRELUDE else "tensor operations"
-                where = "the prelude" if layer == "prelude" else "the tensor operations"
-                self.warn(
-                    Diagnostic(
-                        codes.W_NAME_001,
-                        f"{symbol.name} is a name of {where}; this definition replaces it here",
-                        [Label(span)],
-                    )
-                )
-
-    def _once(self, symbol: Symbol, kind: str, site: Site) -> None:
-        space = "function" if kind in ("function", "macro") else kind
-        place = site.place
-        key = (space, symbol)
-        present = self._definitions.get(key)
-        where = None if place is None else place[:3]
-        if present is None or present[0] == where or where is None:
-            self._definitions[key] = (where, site.span)
-            return
-        labels = [Label(site.span, "the second definition")] if site.span else []
-        if present[1] is not None:
-            labels.append(Label(present[1], "the first"))
-        raise SxError(
-            Diagnostic(codes.E_NAME_003, f"{symbol.name} is defined twice in this file", labels)
-        )
+        once = self._strict and not AT.lazy
+        return self._defined.define(name, kind, site, STATE.module, once)
 
 
 def _key(source: Source) -> str:

@@ -17,26 +17,13 @@ from sexpgpu.lisp.analyze import (
     site_here,
     special,
 )
+from sexpgpu.lisp.binding_nodes import BindSpecial, Let, Sequential
 from sexpgpu.lisp.builtins.designators import list_items
 from sexpgpu.lisp.calls import primary
 from sexpgpu.lisp.declarations import split_body
 from sexpgpu.lisp.errors import program_error, type_error
 from sexpgpu.lisp.journal import keep
-from sexpgpu.lisp.nodes import (
-    BindSpecial,
-    Constant,
-    Custom,
-    If,
-    Let,
-    LocalRef,
-    Node,
-    Run,
-    Sequential,
-    SetGlobal,
-    SetLocal,
-    progn,
-    single,
-)
+from sexpgpu.lisp.nodes import Constant, Custom, If, Node, Run, progn, single
 from sexpgpu.lisp.scope import (
     DYNAMIC,
     Frame,
@@ -53,6 +40,7 @@ from sexpgpu.lisp.values import (
     Symbol,
     new_cons,
 )
+from sexpgpu.lisp.variable_nodes import LocalRef, SetGlobal, SetLocal
 from sexpgpu.reader.printer import brief
 
 SETF = CL.own("setf")

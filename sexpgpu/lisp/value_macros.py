@@ -16,19 +16,12 @@ from sexpgpu.lisp.analyze import (
     parts,
     site_here,
 )
+from sexpgpu.lisp.binding_nodes import BindSpecial
 from sexpgpu.lisp.calls import values_list
 from sexpgpu.lisp.control_macros import First
 from sexpgpu.lisp.declarations import split_body
 from sexpgpu.lisp.errors import type_error
-from sexpgpu.lisp.nodes import (
-    BindSpecial,
-    Constant,
-    Custom,
-    LocalRef,
-    Node,
-    Run,
-    single,
-)
+from sexpgpu.lisp.nodes import Constant, Custom, Node, Run, single
 from sexpgpu.lisp.patterns import pattern
 from sexpgpu.lisp.scope import Frame, Scope, Var
 from sexpgpu.lisp.special import (
@@ -37,6 +30,7 @@ from sexpgpu.lisp.special import (
 )
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import CL, MV, NIL, Cons, Symbol, new_cons
+from sexpgpu.lisp.variable_nodes import LocalRef
 from sexpgpu.reader.printer import brief
 
 SETF = CL.own("setf")

@@ -79,28 +79,24 @@ def comment_end(text: str, start: int) -> int:
     return -1
 
 
-def escaped_token(text: str, start: int) -> tuple[str, int, list[int], bool]:
+def escaped_token(text: str, start: int) -> tuple[str, int, list[int]]:
     """A token with `|` or `\\` in it: its name (folded where not escaped), the offset after it
-    (-1: a bar is not closed), the places in the name of colons that were not escaped, and whether
-    anything was escaped."""
+    (-1: a bar is not closed), and the places in the name of colons that were not escaped."""
     name: list[str] = []
     colons: list[int] = []
     at, size = start, len(text)
-    escaped = False
     while at < size:
         letter = text[at]
         if letter == "\\":
             if at + 1 >= size:
-                return "", -1, colons, True
+                return "", -1, colons
             name.append(text[at + 1])
-            escaped = True
             at += 2
         elif letter == "|":
-            escaped = True
             at += 1
             while True:
                 if at >= size:
-                    return "", -1, colons, True
+                    return "", -1, colons
                 letter = text[at]
                 if letter == "|":
                     at += 1
@@ -117,7 +113,7 @@ def escaped_token(text: str, start: int) -> tuple[str, int, list[int], bool]:
                 colons.append(len(name))
             name.append(letter.lower() if len(letter.lower()) == 1 else letter)
             at += 1
-    return "".join(name), at, colons, escaped
+    return "".join(name), at, colons
 
 
 def character_code(name: str) -> int | None:
@@ -133,3 +129,33 @@ def character_code(name: str) -> int | None:
         code = int(digits, 16)
         return code if code < 0xD800 or 0xE000 <= code < 0x110000 else None
     return None
+
+
+def lists_end(text: str, at: int, depth: int) -> int:
+    """The offset after what remains of `depth` open lists, for going on after a mistake in them: no
+    further than a line that begins with a parenthesis in column 1."""
+    size = len(text)
+    while at < size and depth:
+        letter = text[at]
+        if letter == '"':
+            _, end = string_end(text, at)
+            if end < 0:
+                break
+            at = end
+            continue
+        if letter == ";":
+            at = text.find("\n", at)
+            if at < 0:
+                at = size
+            continue
+        if letter == "\\":
+            at += 2
+            continue
+        if letter == "(":
+            if at and text[at - 1] == "\n":
+                break
+            depth += 1
+        elif letter == ")":
+            depth -= 1
+        at += 1
+    return min(at, size)

@@ -11,21 +11,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from sexpgpu.diagnostics.codes import read as codes
-from sexpgpu.diagnostics.model import Code, Diagnostic, Label, Note
+from sexpgpu.diagnostics.model import Note
 from sexpgpu.lisp.values import (
     CL,
-    KEYWORD,
     NIL,
-    TENSOR,
-    Cons,
     Module,
     SrcCons,
     String,
     Symbol,
     Vector,
-    char,
-    keyword,
 )
+from sexpgpu.reader.atoms import AtomReader
+from sexpgpu.reader.failures import ReadFailure, TooDeep, failure
 from sexpgpu.reader.lexer import (
     G_CLOSE,
     G_OPEN,
@@ -34,18 +31,13 @@ from sexpgpu.reader.lexer import (
     G_TOKEN,
     NEXT,
     SKIP,
-    TERMINATORS,
     TOKEN,
-    character_code,
     comment_end,
     escaped_token,
+    lists_end,
     string_end,
 )
-from sexpgpu.reader.numbers import BadNumber, parse_number, parse_radix
 from sexpgpu.source import Source, Span
-
-# What a file inherits, by name: for where a definition of its own hides it.
-LAYERS = {"cl": CL, "common-lisp": CL, "tensor": TENSOR}
 
 QUOTE = CL.own("quote")
 FUNCTION = CL.own("function")
@@ -54,7 +46,6 @@ UNQUOTE = CL.own("unquote")
 UNQUOTE_SPLICING = CL.own("unquote-splicing")
 
 _LIST, _VECTOR, _PREFIX, _TEST, _SKIP_ONE = range(5)
-_NUMERIC = frozenset("0123456789+-.")
 
 
 _MISSING: Any = object()
@@ -65,24 +56,6 @@ class _End:
 
 
 END = _End()  # no more forms
-
-
-class ReadFailure(Exception):
-    """Text that is not a form. `at_end`: more text might have completed it."""
-
-    def __init__(self, diagnostic: Diagnostic, at_end: bool = False) -> None:
-        super().__init__(diagnostic.headline)
-        self.diagnostic = diagnostic
-        self.at_end = at_end
-
-
-class TooDeep(Exception):
-    """Lists nested beyond the limit, with the place of the one too many."""
-
-    def __init__(self, span: Span, limit: int) -> None:
-        super().__init__("lists are nested too deeply")
-        self.span = span
-        self.limit = limit
 
 
 class _Frame:
@@ -100,7 +73,7 @@ class _Frame:
         self.tail: Any = None
 
 
-class Reader:
+class Reader(AtomReader):
     """Reads the forms of one source into one module.
 
     `features` are the names (no colon) that `#+` finds. After a ReadFailure `read` may be called
@@ -116,43 +89,11 @@ class Reader:
         nesting: int = 1_000,
         base: int = 10,
     ) -> None:
-        self.source = source
-        self.module = module
-        self.features = frozenset(features)
-        self.at = start
+        super().__init__(source, module, features, start, base)
         self.nesting = nesting
-        self.base = base
-        self._atoms: dict[str, Any] = {}
-        self._known = module.symbols  # a cached atom is good while no name was added over it
-        self._size = len(module.symbols)
-        self._version = module.version
-        self._suppressed = 0
-        self._testing = 0
-        self._quoting = 0
         self._start = 0  # of the list closed last
 
-    # ------------------------------------------------------------ failures
-
-    def _fail(
-        self,
-        code: Code,
-        headline: str,
-        start: int,
-        end: int,
-        label: str = "",
-        notes: Iterable[Note] = (),
-        fix: str | None = None,
-        at_end: bool = False,
-    ) -> ReadFailure:
-        span = Span(self.source, start, end)
-        made = Diagnostic(code, headline, [Label(span, label)], list(notes), fix)
-        return ReadFailure(made, at_end)
-
-    def _restart(self, after: int) -> None:
-        """Go on at the next line that begins with an open parenthesis."""
-        found = self.source.text.find("\n(", after)
-        self.at = len(self.source.text) if found < 0 else found + 1
-        self._suppressed = self._testing = self._quoting = 0
+    # ------------------------------------------------------------ lists that are not closed
 
     def _unclosed(self, frames: list[_Frame]) -> ReadFailure:
         """The text ended inside `frames`. A later line that begins with `(` in column 1 shows
@@ -179,7 +120,8 @@ class Reader:
                 min(frame.start + 2, len(text)),
                 at_end=True,
             )
-        return self._fail(
+        return failure(
+            self.source,
             codes.E_READ_001,
             "this parenthesis is never closed",
             frame.start,
@@ -196,9 +138,9 @@ class Reader:
         )
         try:
             inner.read()
-        except ReadFailure as failure:
-            span = failure.diagnostic.span
-            if span is not None and failure.diagnostic.code is codes.E_READ_001:
+        except ReadFailure as failed:
+            span = failed.diagnostic.span
+            if span is not None and failed.diagnostic.code is codes.E_READ_001:
                 return _Frame(_LIST, span.start)
         except TooDeep:
             pass
@@ -237,39 +179,9 @@ class Reader:
         except ReadFailure:
             # Go on after the form: at the next line that begins a top-level form.
             if frames and self.at > frames[0].start:
-                self._skip_rest(frames)
+                depth = sum(1 for frame in frames if frame.kind in (_LIST, _VECTOR))
+                self.at = lists_end(self.source.text, self.at, depth)
             raise
-
-    def _skip_rest(self, frames: list[_Frame]) -> None:
-        """After a failure inside a list: pass over what remains of the outermost list, and stop
-        early at a line that begins with a parenthesis in column 1."""
-        text = self.source.text
-        depth = sum(1 for frame in frames if frame.kind in (_LIST, _VECTOR))
-        at, size = self.at, len(text)
-        while at < size and depth:
-            letter = text[at]
-            if letter == '"':
-                _, end = string_end(text, at)
-                if end < 0:
-                    break
-                at = end
-                continue
-            if letter == ";":
-                at = text.find("\n", at)
-                if at < 0:
-                    at = size
-                continue
-            if letter == "\\":
-                at += 2
-                continue
-            if letter == "(":
-                if at and text[at - 1] == "\n":
-                    break
-                depth += 1
-            elif letter == ")":
-                depth -= 1
-            at += 1
-        self.at = min(at, size)
 
     def _read(self, frames: list[_Frame]) -> Any:
         source, text = self.source, self.source.text
@@ -429,7 +341,15 @@ class Reader:
             if text.endswith(")", 0, before):
                 last = Span(self.source, before - 1, before)
                 notes.append(Note("the form above ends here", last))
-            raise self._fail(codes.E_READ_002, f"{told} nothing", at, end, "nothing is open", notes)
+            raise failure(
+                self.source,
+                codes.E_READ_002,
+                f"{told} nothing",
+                at,
+                end,
+                "nothing is open",
+                notes,
+            )
         frame = frames[-1]
         if frame.kind >= _PREFIX:
             self.at = at  # the parenthesis still closes its list
@@ -481,123 +401,6 @@ class Reader:
             raise self._fail(codes.E_READ_004, "a dot has no meaning here", at, at + 1)
         frame.dot = at
 
-    # ------------------------------------------------------------ atoms
-
-    def _atom(self, token: str, at: int, end: int) -> Any:
-        if self._suppressed:
-            return NIL
-        if token[0] in _NUMERIC or self.base != 10:
-            try:
-                number = parse_number(token, self.base)
-            except BadNumber as bad:
-                raise self._fail(codes.E_READ_006, str(bad), at, end) from None
-            if number is not None:
-                if not self._testing:
-                    self._atoms[token] = number
-                return number
-        if not token.strip("."):
-            raise self._fail(codes.E_READ_004, "a dot has no meaning here", at, end)
-        name = token if token.islower() else token.lower()
-        if not name.isprintable() and ("\b" in name or "\x7f" in name):
-            raise self._fail(codes.E_READ_006, "a control character in a symbol", at, end)
-        if ":" in name:
-            value = self._qualified(name, [i for i, c in enumerate(name) if c == ":"], at, end)
-            if name[0] == ":":
-                self._atoms[token] = value
-            return value
-        if self._testing:
-            return keyword(name)
-        before = len(self._known)
-        value = self.module.intern(name)
-        self._size += len(self._known) - before
-        self._atoms[token] = value
-        return value
-
-    def _escaped(self, at: int) -> tuple[Any, int]:
-        """A token with bars or backslashes: always a symbol."""
-        name, end, colons, _ = escaped_token(self.source.text, at)
-        if end < 0:
-            self._restart(at)
-            raise self._fail(
-                codes.E_READ_003, "this symbol's bar is never closed", at, at + 1, at_end=True
-            )
-        self.at = end
-        if self._suppressed:
-            return NIL, end
-        if colons:
-            return self._qualified(name, colons, at, end), end
-        if self._testing:
-            return keyword(name), end
-        return self.module.intern(name), end
-
-    def _qualified(self, name: str, colons: list[int], at: int, end: int) -> Symbol:
-        """`:keyword` or `alias:name`."""
-        first = colons[0]
-        if len(colons) > 1 or (first == len(name) - 1 and len(name) > 1):
-            raise self._fail(
-                codes.E_READ_006,
-                f"`{name}` is not a symbol: too many colons",
-                at,
-                end,
-                fix="write alias:name, or :name for a keyword",
-            )
-        if first == 0:
-            return keyword(name[1:])
-        alias, inner = name[:first], name[first + 1 :]
-        target = self.module.aliases.get(alias)
-        if target is None:
-            layer = LAYERS.get(alias)
-            found = layer.symbols.get(inner) if layer is not None else None
-            if found is not None:
-                return found
-            if layer is not None:
-                raise self._unknown_name(layer, alias, inner, False, at, end)
-            raise self._unknown_alias(alias, inner, at, end)
-        found = target.local(inner)
-        private = inner.startswith("%") or (
-            target.exports is not None and inner not in target.exports
-        )
-        if found is None or private:
-            raise self._unknown_name(target, alias, inner, private, at, end)
-        return found
-
-    def _unknown_alias(self, alias: str, inner: str, at: int, end: int) -> ReadFailure:
-        from sexpgpu.reader.names import nearest
-
-        near = nearest(alias, self.module.aliases)
-        if near:
-            fix = f"write {near}:{inner}"
-        elif alias in ("nn", "optim"):
-            fix = f'begin the file with (require "sexpgpu/{alias}" :as {alias})'
-        else:
-            fix = f'name it above: (require "…" :as {alias})'
-        return self._fail(codes.E_READ_007, f"no module is called `{alias}` here", at, end, fix=fix)
-
-    def _unknown_name(
-        self, target: Module, alias: str, inner: str, private: bool, at: int, end: int
-    ) -> ReadFailure:
-        from sexpgpu.reader.names import nearest
-
-        public = [
-            n
-            for n in target.public()
-            if n in target.deferred
-            or (s := target.symbols[n]).function
-            or s.macro
-            or s.special
-            or s.constant
-        ]
-        near = nearest(inner, public)
-        fix = f"write {alias}:{near}" if near else None
-        for layer in LAYERS.values():
-            if (own := layer.symbols.get(inner)) is not None and own.function is not None:
-                fix = f"write {inner}"  # which needs no module
-        if private and inner in target.symbols:
-            return self._fail(
-                codes.E_READ_007, f"`{inner}` is private to {target.name}", at, end, fix=fix
-            )
-        return self._fail(codes.E_READ_007, f"{target.name} has no `{inner}`", at, end, fix=fix)
-
     # ------------------------------------------------------------ sharpsign
 
     def _sharp(self, frames: list[_Frame], at: int) -> tuple[bool, Any, int]:
@@ -630,13 +433,13 @@ class Reader:
                     )
                 self.at = end
                 return False, None, 0
-            if mark in ("+", "-") and mark:
+            if mark in ("+", "-"):
                 self._testing += 1
                 self._open(frames, _Frame(_TEST, at, mark == "+"))
                 self.at = after
                 return False, None, 0
             if mark == ":":
-                name, end, colons, _ = escaped_token(text, after)
+                name, end, colons = escaped_token(text, after)
                 if colons:
                     self.at = end
                     raise self._fail(codes.E_READ_006, f"`{text[at:end]}` has a colon", at, end)
@@ -667,62 +470,6 @@ class Reader:
         elif mark in ("=", "#"):
             fix = "shared and circular structure is refused; name it with let"
         raise self._fail(codes.E_READ_005, f"`{what}` is not reader syntax here", at, end, fix=fix)
-
-    def _character(self, at: int, after: int) -> tuple[bool, Any, int]:
-        text = self.source.text
-        if after >= len(text):
-            self.at = after
-            raise self._fail(
-                codes.E_READ_009, "the text ends inside a character", at, after, at_end=True
-            )
-        end = after + 1
-        size = len(text)
-        while end < size and text[end] not in TERMINATORS:
-            end += 1
-        self.at = end
-        name = text[after:end]
-        code = character_code(name)
-        if code is None:
-            if self._suppressed:
-                return True, NIL, end
-            raise self._fail(codes.E_READ_009, f"no character is called {name}", at, end)
-        return True, char(code), end
-
-    def _radix(self, at: int, after: int, base: int) -> tuple[bool, Any, int]:
-        found = TOKEN.match(self.source.text, after)
-        end = self.at = found.end() if found else after
-        if self._suppressed:
-            return True, NIL, end
-        value = None
-        if found and 2 <= base <= 36:
-            try:
-                value = parse_radix(found.group(), base)
-            except BadNumber as bad:
-                raise self._fail(codes.E_READ_006, str(bad), at, end) from None
-        if value is None:
-            shown = self.source.text[at:end]
-            raise self._fail(codes.E_READ_006, f"`{shown}` is not a number in base {base}", at, end)
-        return True, value, end
-
-    def _feature(self, test: Any, start: int, end: int) -> bool:
-        """Whether a feature expression holds."""
-        if isinstance(test, Symbol):
-            return test.module is KEYWORD and test.name in self.features
-        if isinstance(test, Cons) and isinstance(test.car, Symbol):
-            parts = list(test.cdr) if isinstance(test.cdr, Cons) else []
-            name = test.car.name
-            if name == "and":
-                return all(self._feature(part, start, end) for part in parts)
-            if name == "or":
-                return any(self._feature(part, start, end) for part in parts)
-            if name == "not" and len(parts) == 1:
-                return not self._feature(parts[0], start, end)
-        raise self._fail(
-            codes.E_READ_005,
-            "a feature test is a keyword, or and, or, not of them",
-            start,
-            end,
-        )
 
 
 def read_type(text: str) -> Any:

@@ -157,6 +157,13 @@ def choice(name: str, what: str, value: Any, choices: tuple[str, ...]) -> str:
     raise bad(name, what, value, f"one of {listed}", hint)
 
 
+def name_of(value: Any) -> str | None:
+    """The text of a keyword, symbol or string."""
+    if isinstance(value, Symbol) and value is not NIL:
+        return value.name
+    return value.text if isinstance(value, String) else None
+
+
 def text(name: str, what: str, value: Any) -> str:
     """The text of a string, or a keyword's name."""
     if isinstance(value, String):

@@ -27,12 +27,13 @@ Python = Callable[..., Any]
 
 
 def tensor_function(
-    name: str, lambda_list: str, *, outside: bool = False
+    name: str, lambda_list: str, *, outside: bool = False, chapter: str = ""
 ) -> Callable[[Python], Python]:
-    """Declare a tensor function under that Lisp name and lambda list."""
+    """Declare a tensor function under that Lisp name and lambda list, in a chapter of the
+    reference (that of the defining file if none is given)."""
 
     def declare(python: Python) -> Python:
-        builtin(name, lambda_list, layer=TENSOR)(python)
+        builtin(name, lambda_list, layer=TENSOR, chapter=chapter)(python)
         function = BUILTINS[name].function
         assert function is not None
         names = [word for word in lambda_list.strip("()").split() if not word.startswith("&")]

@@ -1,4 +1,4 @@
-"""What a traced function of a run file reads and notes: field, ctx, metric, loss-term, counter.
+"""What a traced function of a run file reads and notes: field, ctx, metric, loss-term, diagnostic.
 
 Everything is noted on the trace; who makes the graph gives it its inputs and takes its outputs.
 """
@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sexpgpu.diagnostics.codes.run import (
-    E_DATA_002,
-    E_METRIC_001,
-    E_METRIC_002,
-    E_RUN_021,
-    E_RUN_022,
-)
-from sexpgpu.diagnostics.model import Note, SxError
+from sexpgpu.diagnostics.codes.data import E_DATA_002, E_METRIC_001, E_METRIC_002
+from sexpgpu.diagnostics.codes.run import E_RUN_021
+from sexpgpu.diagnostics.model import Note
 from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.ir.graph import Value
-from sexpgpu.ir.types import FLOATS, INTEGERS, ITEMSIZE, TensorType
+from sexpgpu.ir.types import FLOATS, TensorType
 from sexpgpu.lisp.calls import call as call_function
 from sexpgpu.lisp.hostforms import call_host, form_arguments, host_macro
 from sexpgpu.lisp.hostforms import symbol as cl
@@ -30,7 +25,6 @@ from sexpgpu.lisp.values import (
     Cons,
     Foreign,
     Function,
-    String,
     Symbol,
     T,
     keyword,
@@ -39,8 +33,9 @@ from sexpgpu.lisp.values import (
 from sexpgpu.ops.reducers import REDUCERS
 from sexpgpu.reader.printer import brief
 from sexpgpu.source import Origin
-from sexpgpu.trace.arguments import is_number, items_of
+from sexpgpu.trace.arguments import is_number, items_of, name_of
 from sexpgpu.trace.context import TRACES, Metric, Term, Trace
+from sexpgpu.trace.counters import COUNTER_TYPE
 from sexpgpu.trace.declare import tensor_function
 from sexpgpu.trace.errors import check_noted_once, failure, outside
 from sexpgpu.trace.primitives import broadcast, cast
@@ -57,14 +52,6 @@ RESERVED = frozenset(
 )  # fmt: skip
 
 STEP_KEY = "step"  # a graph that knows the step knows the counters too
-COUNTER_TYPE = TensorType((), "i64")
-
-
-def _name(value: Any) -> str | None:
-    """The text of a keyword, symbol or string."""
-    if isinstance(value, Symbol) and value is not NIL:
-        return value.name
-    return value.text if isinstance(value, String) else None
 
 
 # ---------------------------------------------------------------------------- batches
@@ -96,7 +83,7 @@ def field(batch: Any, name: Any) -> Tensor:
             fix="prepare gets the batch: (defun prepare (batch) (field batch :x))",
         )
     trace = TRACES[-1]
-    wanted = _name(name)
+    wanted = name_of(name)
     if wanted not in batch.fields or batch.trace is not trace.root:
         listed = ", ".join(f":{f}" for f in batch.fields)
         if wanted in batch.fields:
@@ -126,7 +113,7 @@ def ctx(key: Any) -> Any:
         raise outside("ctx")
     trace = TRACES[-1]
     trace.locate()
-    name = _name(key)
+    name = name_of(key)
     if name == "training":
         return T if trace.training else NIL
     if name == "stage" and trace.stage is not None:
@@ -204,7 +191,7 @@ def _begin(what: str, name: Any, values: Any) -> tuple[Trace, str, list[Any], Or
         raise outside(what)
     trace = TRACES[-1]
     origin = trace.locate()
-    given = _name(name)
+    given = name_of(name)
     if not given or name is T:
         raise failure(E_METRIC_002, f"{what}: the name is {brief(name)}, wanted a keyword")
     path = f"{trace.path}/" if trace.path else ""
@@ -263,7 +250,7 @@ def record_metric(name: Any, values: Any, *pairs: Any) -> Any:
     """Note a metric on the trace (see `metric`)."""
     trace, full, listed, origin = _begin("metric", name, values)
     keys = _keys(pairs)
-    how = _name(keys.get("reduce", keyword("mean")))
+    how = name_of(keys.get("reduce", keyword("mean")))
     if how not in REDUCTIONS:
         choices = [f":{r}" for r in REDUCTIONS]
         raise failure(
@@ -344,11 +331,11 @@ def record_diagnostic(name: Any, make: Function, reduce: Any = NIL) -> Any:
     if not TRACES:
         raise outside("diagnostic")
     trace = TRACES[-1]
-    given = _name(name)
+    given = name_of(name)
     if not given or name is T:
         raise failure(E_METRIC_002, f"diagnostic: the name is {brief(name)}, wanted a keyword")
     wanted = items_of("diagnostic", ":reduce", reduce) if _is_list(reduce) else [reduce]
-    reducers = tuple([_name(item) or "" for item in wanted])
+    reducers = tuple([name_of(item) or "" for item in wanted])
     for reducer, item in zip(reducers, wanted, strict=True):
         if reducer not in REDUCERS:
             choices = [f":{r}" for r in REDUCERS]
@@ -370,111 +357,3 @@ def record_diagnostic(name: Any, make: Function, reduce: Any = NIL) -> Any:
 
 def _is_list(value: Any) -> bool:
     return value is NIL or isinstance(value, Cons)
-
-
-# ---------------------------------------------------------------------------- counters
-
-
-class Count(Foreign):
-    """The place `(counter :name)`: what this graph has added to the total so far."""
-
-    __slots__ = ("amount", "name")
-
-    lisp_type = "counter"
-
-    def __init__(self, name: str, amount: Any) -> None:
-        self.name = name
-        self.amount = amount  # an int, or a scalar integer Tensor
-
-    def lisp_print(self) -> str:
-        return f"#<counter {self.name}>"
-
-    def lisp_operate(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """Adding to it (incf), or taking from it (decf)."""
-        first, *rest = arguments
-        if name == "+" and len(rest) == 1:
-            count, n = (first, rest[0]) if isinstance(first, Count) else (rest[0], first)
-            return Count(count.name, _added(count.amount, _increment(count.name, n)))
-        if name == "-" and len(rest) == 1 and isinstance(first, Count):
-            n = _increment(first.name, rest[0])
-            return Count(first.name, _added(first.amount, _negative(n)))
-        if name in ("1+", "1-"):
-            return Count(self.name, _added(self.amount, 1 if name == "1+" else -1))
-        raise _misused(self.name, f"{name} of the counter {self.name}")
-
-
-def _misused(name: str, message: str) -> SxError:
-    return failure(
-        E_RUN_022,
-        message,
-        fix=f"write (incf (counter :{name}) n) to add, (ctx :counter/{name}) for the total",
-    )
-
-
-def _increment(name: str, value: Any) -> Any:
-    if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
-        return int(value)
-    if is_tensor(value):
-        t = resolve(value)
-        if t.type.shape == () and t.type.dtype in INTEGERS:
-            return t
-    raise _misused(
-        name,
-        f"the counter {name} grows by a 64-bit integer or a scalar integer tensor, not by "
-        f"{brief(value)}",
-    )
-
-
-def _wide(t: Any) -> Value:
-    trace = TRACES[-1]
-    if isinstance(t, Tensor):
-        return cast(trace, t.value, "i64")
-    return trace.full(t, (), "i64")
-
-
-def _added(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    if a == 0:
-        return b
-    return wrap(TRACES[-1].emit("add", _wide(a), _wide(b)))
-
-
-def _negative(n: Any) -> Any:
-    return -n if isinstance(n, int) else wrap(TRACES[-1].emit("neg", _wide(n)))
-
-
-@tensor_function("counter", "(name)")
-def counter(name: Any) -> Count:
-    """The place of a run-long 64-bit total: (incf (counter :tokens) n) in a training graph adds n,
-    an integer or a scalar integer tensor. No effect in evaluation. (ctx :counter/tokens) is the
-    total at the step's start."""
-    given = _name(name)
-    if given is None:
-        raise failure(E_RUN_022, f"counter: the name is {brief(name)}, wanted a keyword")
-    trace = TRACES[-1]
-    noted = trace.counted(given)
-    return Count(given, 0 if noted is None else Tensor(noted, trace, trace.builder.origin))
-
-
-@builtin("(setf counter)", "(new name)", layer=TENSOR)
-def set_counter(new: Any, name: Any) -> Any:
-    """What (incf (counter :name) n) stores."""
-    if not TRACES:
-        raise outside("(setf counter)")
-    trace = TRACES[-1]
-    trace.locate()
-    given = _name(name) or ""
-    if not isinstance(new, Count) or new.name != given:
-        raise _misused(given, f"the counter {given} is set to {brief(new)}")
-    check_noted_once(f"the counter {given}")
-    if trace.domain == "train":
-        amount = new.amount
-        if isinstance(amount, int):
-            dtype = "i32" if -(1 << 31) <= amount < 1 << 31 else "i64"
-            trace.counters[given] = trace.full(amount, (), dtype)
-        else:
-            own = amount.type.dtype
-            dtype = "i32" if ITEMSIZE[own] < 4 or own == "i32" else "i64"
-            trace.counters[given] = cast(trace, amount.value, dtype)
-    return new

@@ -13,7 +13,9 @@ FAMILIES = {
     "read": ("READ",),
     "lisp": ("NAME", "ARG", "TYPE", "COND", "MACRO", "LIMIT", "MOD"),
     "tensor": ("FLOW", "SHAPE", "DTYPE", "OP", "GRAD", "NUM", "IR"),
-    "run": ("KNOB", "RUN", "PARAM", "OPT", "DATA", "EVAL", "METRIC"),
+    "run": ("KNOB", "RUN"),
+    "parameters": ("PARAM", "OPT"),
+    "data": ("DATA", "EVAL", "METRIC"),
     "system": ("CKPT", "DEV", "STORE", "DIST", "INT"),
 }
 """File -> the families of codes it declares."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sexpgpu.diagnostics.codes import lisp, read, run, tensor
+from sexpgpu.diagnostics.codes import data, lisp, parameters, read, run, tensor
 from sexpgpu.diagnostics.mistakes import (
     declarations,
     elsewhere,
@@ -105,12 +105,12 @@ RULES: dict[Code, tuple[Rule, ...]] = {
         declarations.optimizer_value, declarations.checkpoint_value, elsewhere.table_source,
         declarations.source_path,
     ),
-    run.E_OPT_001: (values.quoted_value,),
-    run.E_PARAM_001: (declarations.submodel_name, declarations.part_of_stack),
-    run.E_PARAM_004: (declarations.initial_value,),
-    run.E_DATA_001: (elsewhere.table_source, elsewhere.array_file, declarations.source_folder),
-    run.E_DATA_003: (declarations.batch_declared,),
-    run.E_DATA_005: (
+    parameters.E_OPT_001: (values.quoted_value,),
+    parameters.E_PARAM_001: (declarations.submodel_name, declarations.part_of_stack),
+    parameters.E_PARAM_004: (declarations.initial_value,),
+    data.E_DATA_001: (elsewhere.table_source, elsewhere.array_file, declarations.source_folder),
+    data.E_DATA_003: (declarations.batch_declared,),
+    data.E_DATA_005: (
         elsewhere.dtype_name, declarations.inline_lists, declarations.distribution,
     ),
     tensor.E_FLOW_002: (values.parameter_set,),

@@ -8,6 +8,8 @@ CHAPTERS = (
     "equality",
     "conses",
     "lists",
+    "sets",
+    "mapping",
     "places",
     "sequences",
     "sequence_search",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sexpgpu.lisp.builtins.atomic_types import is_standard_character
 from sexpgpu.lisp.builtins.designators import (
     character_argument,
     index_argument,
@@ -12,7 +13,6 @@ from sexpgpu.lisp.builtins.designators import (
     truth,
 )
 from sexpgpu.lisp.builtins.equality import FAST_TESTS, fold_character
-from sexpgpu.lisp.builtins.type_specifiers import is_standard_character
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.printer import CHARACTER_NAMES, character_name, is_graphic
 from sexpgpu.lisp.registry import BUILTINS, builtin

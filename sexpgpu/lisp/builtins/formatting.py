@@ -1,7 +1,8 @@
-"""`format` and `formatter`."""
+"""`format` and `formatter`. Importing this declares the directives, family by family."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from sexpgpu.lisp.builtins.designators import new_list
@@ -20,6 +21,9 @@ from sexpgpu.lisp.format.streams import (
 from sexpgpu.lisp.hostforms import host_macro, quoted
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.values import NIL, Cons, Function, String, T
+
+for _family in ("arguments", "layout", "control"):
+    import_module(f"sexpgpu.lisp.format.{_family}")
 
 
 @builtin("format", "(destination control &rest arguments)")

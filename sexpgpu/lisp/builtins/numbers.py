@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from sexpgpu.lisp.builtins.arithmetic import foreign_or_error, is_number, overflow, to_float, whole
+from sexpgpu.lisp.builtins.atomic_types import ATOMIC, FIXNUM_HIGH, FIXNUM_LOW
 from sexpgpu.lisp.builtins.designators import integer_argument, truth
-from sexpgpu.lisp.builtins.type_specifiers import ATOMIC, FIXNUM_HIGH, FIXNUM_LOW
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.state import STATE

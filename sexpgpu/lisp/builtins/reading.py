@@ -68,7 +68,8 @@ class _NoForm(Exception):
 
 def _read(text: str, start: int, preserve: bool) -> tuple[Any, int]:
     """The form that begins at `start` and where it ends; _NoForm when there is none."""
-    from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
+    from sexpgpu.reader.failures import ReadFailure, TooDeep
+    from sexpgpu.reader.reader import END, Reader
 
     session = STATE.session
     features = session.features if session is not None else ("sexpgpu",)

@@ -12,10 +12,9 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from sexpgpu.lisp.builtins.atomic_types import FIXNUM_HIGH, FIXNUM_LOW
 from sexpgpu.lisp.builtins.equality import eql_key
 from sexpgpu.lisp.builtins.type_specifiers import (
-    FIXNUM_HIGH,
-    FIXNUM_LOW,
     STAR,
     STRUCTURE_TYPES,
     array_size,

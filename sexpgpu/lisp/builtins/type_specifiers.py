@@ -7,9 +7,17 @@ types are asked of lisp.conditions. Knows nothing of subtypep (type_sets) or coe
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, TypeVar
 
+from sexpgpu.lisp.builtins.atomic_types import (
+    ATOMIC,
+    Test,
+    is_float,
+    is_integer,
+    is_real,
+    is_simple,
+    never,
+)
 from sexpgpu.lisp.builtins.equality import eql, eql_key
 from sexpgpu.lisp.calls import call
 from sexpgpu.lisp.conditions import TYPES, condition_type, is_condition_type
@@ -17,30 +25,20 @@ from sexpgpu.lisp.errors import simple_error, undefined_function
 from sexpgpu.lisp.state import charge_memory
 from sexpgpu.lisp.values import (
     CL,
-    KEYWORD,
     NIL,
-    PRELUDE,
-    TENSOR,
     Char,
     Condition,
     Cons,
     Foreign,
-    Function,
-    Module,
     String,
     Structure,
     StructureType,
     Symbol,
-    T,
     Vector,
-    lisp_list,
 )
 
-Test = Callable[[Any], bool]
 Read = TypeVar("Read")
 
-FIXNUM_HIGH = (1 << 62) - 1
-FIXNUM_LOW = -(1 << 62)
 STAR = CL.own("*")
 
 # What deftype and defstruct define, by the type's name.
@@ -61,124 +59,6 @@ def define_type(name: Symbol, expander: Callable[..., Any]) -> None:
 def define_structure_type(kind: StructureType) -> None:
     """Declare the type that a defstruct makes."""
     STRUCTURE_TYPES[kind.name] = kind
-
-
-_STANDARD_CHARACTERS = frozenset([10, *range(32, 127)])
-
-
-def is_standard_character(value: Any) -> bool:
-    """One of the 95 printing ASCII characters, or Newline."""
-    return type(value) is Char and value.code in _STANDARD_CHARACTERS
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int)
-
-
-def _is_float(value: Any) -> bool:
-    return type(value) is float
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, int | float | Fraction)
-
-
-def _is_list(value: Any) -> bool:
-    return value is NIL or isinstance(value, Cons)
-
-
-def _is_vector(value: Any) -> bool:
-    return type(value) in (Vector, String)
-
-
-def _is_simple(value: Any) -> bool:
-    return type(value) in (Vector, String) and value.fill is None and not value.adjustable
-
-
-def _never(value: Any) -> bool:
-    return False
-
-
-def _kind(*classes: type) -> Test:
-    return lambda value: isinstance(value, classes)
-
-
-def _hash_table(value: Any) -> bool:
-    from sexpgpu.lisp.builtins.hash_tables import HashTable
-
-    return isinstance(value, HashTable)
-
-
-def _stream(value: Any) -> bool:
-    from sexpgpu.lisp.format.streams import Stream
-
-    return isinstance(value, Stream)
-
-
-def _restart(value: Any) -> bool:
-    from sexpgpu.lisp.signalling import Restart
-
-    return isinstance(value, Restart)
-
-
-def _package(value: Any) -> bool:
-    return isinstance(value, Module)
-
-
-ATOMIC: dict[str, Test] = {
-    "t": lambda value: True,
-    "nil": _never,
-    "null": lambda value: value is NIL,
-    "boolean": lambda value: value is NIL or value is T,
-    "symbol": lambda value: isinstance(value, Symbol),
-    "keyword": lambda value: isinstance(value, Symbol) and value.module is KEYWORD,
-    "cons": lambda value: isinstance(value, Cons),
-    "list": _is_list,
-    "atom": lambda value: not isinstance(value, Cons),
-    "sequence": lambda value: _is_list(value) or type(value) in (Vector, String),
-    "number": _is_real,
-    "real": _is_real,
-    "complex": _never,
-    "rational": _kind(int, Fraction),
-    "integer": _is_integer,
-    "fixnum": lambda value: isinstance(value, int) and FIXNUM_LOW <= value <= FIXNUM_HIGH,
-    "bignum": lambda value: isinstance(value, int) and not FIXNUM_LOW <= value <= FIXNUM_HIGH,
-    "bit": lambda value: isinstance(value, int) and 0 <= value <= 1,
-    "unsigned-byte": lambda value: isinstance(value, int) and value >= 0,
-    "signed-byte": _is_integer,
-    "ratio": _kind(Fraction),
-    "float": _is_float,
-    "short-float": _is_float,
-    "single-float": _is_float,
-    "double-float": _is_float,
-    "long-float": _is_float,
-    "character": lambda value: type(value) is Char,
-    "base-char": lambda value: type(value) is Char and value.code < 128,
-    "extended-char": lambda value: type(value) is Char and value.code >= 128,
-    "standard-char": is_standard_character,
-    "string": lambda value: type(value) is String,
-    "base-string": lambda value: type(value) is String and value.text.isascii(),
-    "simple-string": lambda value: type(value) is String and _is_simple(value),
-    "simple-base-string": lambda value: (
-        type(value) is String and value.text.isascii() and _is_simple(value)
-    ),
-    "vector": _is_vector,
-    "array": _is_vector,
-    "simple-array": _is_simple,
-    "simple-vector": lambda value: type(value) is Vector and _is_simple(value),
-    "bit-vector": _never,
-    "simple-bit-vector": _never,
-    "function": _kind(Function),
-    "compiled-function": _kind(Function),
-    "hash-table": _hash_table,
-    "package": _package,
-    "stream": _stream,
-    "structure-object": _kind(Structure),
-    "restart": _restart,
-    "random-state": _never,
-    "readtable": _never,
-    "pathname": _never,
-}
 
 
 def unknown_type(specifier: Any) -> Exception:
@@ -308,7 +188,7 @@ def _range(is_kind: Test) -> Callable[..., Test]:
     def make(specifier: Any, low: Any = STAR, high: Any = STAR) -> Test:
         (least, above), (most, below) = bound(low), bound(high)
         for limit in (least, most):
-            if limit is not None and not _is_real(limit):
+            if limit is not None and not is_real(limit):
                 raise unknown_type(specifier)
 
         def test(value: Any) -> bool:
@@ -447,12 +327,12 @@ def array_size(specifier: Any, dimensions: Any) -> Any:
 
 def _array(specifier: Any, element: Any = STAR, dimensions: Any = STAR) -> Test:
     size = array_size(specifier, dimensions)
-    return _never if size is None else _vector(specifier, element, size)
+    return never if size is None else _vector(specifier, element, size)
 
 
 def _simple_array(specifier: Any, element: Any = STAR, dimensions: Any = STAR) -> Test:
     test = _array(specifier, element, dimensions)
-    return lambda value: _is_simple(value) and test(value)
+    return lambda value: is_simple(value) and test(value)
 
 
 def _sized(name: str) -> Callable[..., Test]:
@@ -464,15 +344,15 @@ def _sized(name: str) -> Callable[..., Test]:
 
 
 _COMPOUND: dict[str, Callable[..., Test]] = {
-    "integer": _range(_is_integer),
+    "integer": _range(is_integer),
     "rational": _range(ATOMIC["rational"]),
-    "real": _range(_is_real),
-    "number": _range(_is_real),
-    "float": _range(_is_float),
-    "short-float": _range(_is_float),
-    "single-float": _range(_is_float),
-    "double-float": _range(_is_float),
-    "long-float": _range(_is_float),
+    "real": _range(is_real),
+    "number": _range(is_real),
+    "float": _range(is_float),
+    "short-float": _range(is_float),
+    "single-float": _range(is_float),
+    "double-float": _range(is_float),
+    "long-float": _range(is_float),
     "unsigned-byte": _bytes(signed=False),
     "signed-byte": _bytes(signed=True),
     "mod": _modulus,
@@ -501,45 +381,3 @@ for _name in (*ATOMIC, *_COMPOUND, "values"):
 def typep(value: Any, specifier: Any) -> bool:
     """Whether a value is of the type."""
     return type_test(specifier)(value)
-
-
-def type_of(value: Any) -> Any:
-    """The most telling type specifier of a value."""
-    if isinstance(value, int):
-        return CL.own("fixnum" if FIXNUM_LOW <= value <= FIXNUM_HIGH else "bignum")
-    if isinstance(value, Symbol):
-        if value is NIL:
-            return CL.own("null")
-        if value is T:
-            return CL.own("boolean")
-        return CL.own("keyword" if value.module is KEYWORD else "symbol")
-    if type(value) is String:
-        simple = CL.own("simple-array" if _is_simple(value) else "vector")
-        size = len(value.text)
-        dimensions = lisp_list([size]) if _is_simple(value) else size
-        return lisp_list([simple, CL.own("character"), dimensions])
-    if type(value) is Vector:
-        if _is_simple(value):
-            return lisp_list([CL.own("simple-vector"), len(value.items)])
-        return lisp_list([CL.own("vector"), T, len(value.items)])
-    if type(value) is Char:
-        return CL.own("standard-char" if is_standard_character(value) else "character")
-    if isinstance(value, Structure):
-        return value.type.name
-    if isinstance(value, Condition):
-        return value.type if isinstance(value.type, Symbol) else CL.own(value.type)
-    if isinstance(value, Foreign):
-        return PRELUDE.find(value.lisp_type) or TENSOR.own(value.lisp_type)
-    for kind in (
-        "double-float",
-        "ratio",
-        "cons",
-        "function",
-        "hash-table",
-        "stream",
-        "package",
-        "restart",
-    ):
-        if ATOMIC[kind](value):
-            return CL.own(kind)
-    return T

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from sexpgpu.lisp.builtins.atomic_types import type_of
 from sexpgpu.lisp.builtins.designators import sequence_items, truth
 from sexpgpu.lisp.builtins.sequence_types import sequence_builder
-from sexpgpu.lisp.builtins.type_specifiers import expand_type, type_of, type_parts, typep
+from sexpgpu.lisp.builtins.type_specifiers import expand_type, type_parts, typep
 from sexpgpu.lisp.calls import as_function
 from sexpgpu.lisp.errors import type_error
 from sexpgpu.lisp.registry import builtin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sexpgpu.lisp.builtins.atomic_types import ATOMIC
 from sexpgpu.lisp.builtins.designators import (
     check_index,
     given,
@@ -13,7 +14,7 @@ from sexpgpu.lisp.builtins.designators import (
     truth,
 )
 from sexpgpu.lisp.builtins.sequences import set_character
-from sexpgpu.lisp.builtins.type_specifiers import ATOMIC, STAR, has_character_elements
+from sexpgpu.lisp.builtins.type_specifiers import STAR, has_character_elements
 from sexpgpu.lisp.errors import literal_change, simple_error, type_error
 from sexpgpu.lisp.registry import builtin
 from sexpgpu.lisp.state import CELL, STATE

@@ -10,10 +10,11 @@ from sexpgpu.lisp.callnodes import CallFixed
 from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import value
 from sexpgpu.lisp.lambdas import LambdaNode
-from sexpgpu.lisp.nodes import Constant, LocalRef, Node
+from sexpgpu.lisp.nodes import Constant, Node
 from sexpgpu.lisp.scope import Level, Var
 from sexpgpu.lisp.state import Site
 from sexpgpu.lisp.values import CL, Function
+from sexpgpu.lisp.variable_nodes import LocalRef
 
 
 class Applied:

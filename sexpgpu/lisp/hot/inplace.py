@@ -13,12 +13,13 @@ from sexpgpu.lisp.hot.numbers import SMALL, both, in_order, integers, is_integer
 from sexpgpu.lisp.hot.parts import Dest
 from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import TESTS, operands, truth_of, value
-from sexpgpu.lisp.inline import BIG
-from sexpgpu.lisp.nodes import Constant, LocalRef, Node
+from sexpgpu.lisp.inline_numbers import BIG
+from sexpgpu.lisp.nodes import Constant, Node
 from sexpgpu.lisp.registry import BUILTINS
 from sexpgpu.lisp.scope import Var
 from sexpgpu.lisp.state import STATE, Site
 from sexpgpu.lisp.values import Function, Vector
+from sexpgpu.lisp.variable_nodes import LocalRef
 
 Writer = Callable[[Unit, CallFixed, Dest], bool]
 

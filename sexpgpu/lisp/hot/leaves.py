@@ -7,10 +7,12 @@ from sexpgpu.lisp.callnodes import CallGlobal
 from sexpgpu.lisp.exits import BlockNode
 from sexpgpu.lisp.hot.numbers import SIGNS, is_integer
 from sexpgpu.lisp.hot.unit import Unit
-from sexpgpu.lisp.inline import Comparison, Endp, Kind, Not
-from sexpgpu.lisp.nodes import Constant, If, LocalRef, Node
+from sexpgpu.lisp.inline import Endp, Kind, Not
+from sexpgpu.lisp.inline_numbers import Comparison
+from sexpgpu.lisp.nodes import Constant, If, Node
 from sexpgpu.lisp.scope import Var
 from sexpgpu.lisp.state import STATE, Site
+from sexpgpu.lisp.variable_nodes import LocalRef
 
 Given = dict[Var, tuple[str, bool]]  # of a parameter: the argument, and whether it is an integer
 

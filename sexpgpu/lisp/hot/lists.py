@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sexpgpu.lisp.binding_nodes import Let
 from sexpgpu.lisp.builtins.designators import walked
 from sexpgpu.lisp.callnodes import CallFixed
 from sexpgpu.lisp.exits import BlockNode
@@ -15,11 +16,12 @@ from sexpgpu.lisp.hot.inplace import by_builtin, uses
 from sexpgpu.lisp.hot.parts import Dest
 from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import operands, value
-from sexpgpu.lisp.loop_macro import COLLECT, COLLECTED, MAKE
-from sexpgpu.lisp.nodes import Let, LocalRef, Node, Progn
+from sexpgpu.lisp.loop_accumulation import COLLECT, COLLECTED, MAKE
+from sexpgpu.lisp.nodes import Node, Progn
 from sexpgpu.lisp.scope import Var
 from sexpgpu.lisp.state import CONS, STATE
 from sexpgpu.lisp.values import NIL, Function
+from sexpgpu.lisp.variable_nodes import LocalRef
 
 # How calls of builtins that make a new list are written: whether one can be, and writing it, which
 # gives the name of the Python list.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sexpgpu.lisp.binding_nodes import BindSpecial, Let, Sequential
 from sexpgpu.lisp.control_macros import First
 from sexpgpu.lisp.errors import unbound_variable, undefined_function
 from sexpgpu.lisp.functions import GlobalFunction, Labels
@@ -28,22 +29,11 @@ from sexpgpu.lisp.hot.writer import (
 )
 from sexpgpu.lisp.inline import ConsNode, ListNode, ValuesNode
 from sexpgpu.lisp.lambdas import LambdaNode
-from sexpgpu.lisp.nodes import (
-    And,
-    BindSpecial,
-    GlobalRef,
-    If,
-    Let,
-    Node,
-    Or,
-    Progn,
-    Sequential,
-    SetGlobal,
-    SetLocal,
-)
+from sexpgpu.lisp.nodes import And, If, Node, Or, Progn
 from sexpgpu.lisp.scope import Frame, Var
 from sexpgpu.lisp.value_macros import BindValues
 from sexpgpu.lisp.values import MV, NIL
+from sexpgpu.lisp.variable_nodes import GlobalRef, SetGlobal, SetLocal
 
 # ---------------------------------------------------------------- variables
 

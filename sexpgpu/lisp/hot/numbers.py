@@ -20,21 +20,13 @@ from sexpgpu.lisp.hot.writer import (
     test,
     value,
 )
-from sexpgpu.lisp.inline import (
-    BIG,
-    Access,
-    Arithmetic,
-    Comparison,
-    Endp,
-    Kind,
-    Not,
-    Same,
-    ZeroTest,
-)
-from sexpgpu.lisp.nodes import Constant, If, LocalRef, Node
+from sexpgpu.lisp.inline import Access, Endp, Kind, Not, Same
+from sexpgpu.lisp.inline_numbers import BIG, Arithmetic, Comparison, ZeroTest
+from sexpgpu.lisp.nodes import Constant, If, Node
 from sexpgpu.lisp.scope import Var
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import CL, NIL, Char, Cons, SrcCons, Symbol
+from sexpgpu.lisp.variable_nodes import LocalRef
 
 SMALL = -BIG
 LONGEST = 1 << 48  # elements of a sequence, turns of a loop

@@ -17,10 +17,11 @@ from sexpgpu.lisp.hot.numbers import both
 from sexpgpu.lisp.hot.parts import Dest
 from sexpgpu.lisp.hot.unit import Unit
 from sexpgpu.lisp.hot.writer import is_simple, value
-from sexpgpu.lisp.nodes import Constant, LocalRef, Node
+from sexpgpu.lisp.nodes import Constant, Node
 from sexpgpu.lisp.scope import Var
 from sexpgpu.lisp.state import STATE, charge_memory
 from sexpgpu.lisp.values import CL, Function, String
+from sexpgpu.lisp.variable_nodes import LocalRef
 
 _SHORT = 16  # letters that comparison and change of case charge nothing for
 

@@ -15,7 +15,7 @@ from typing import Any
 from sexpgpu.lisp.calls import truth
 from sexpgpu.lisp.hot.parts import EFFECT, Dest
 from sexpgpu.lisp.hot.unit import Unit
-from sexpgpu.lisp.nodes import Constant, LocalRef, Node
+from sexpgpu.lisp.nodes import Constant, Node
 from sexpgpu.lisp.state import Site
 from sexpgpu.lisp.values import (
     NIL,
@@ -29,6 +29,7 @@ from sexpgpu.lisp.values import (
     TemplateCons,
     Vector,
 )
+from sexpgpu.lisp.variable_nodes import LocalRef
 
 VALUES: dict[type, Callable[[Unit, Any], str]] = {}
 WRITERS: dict[type, Callable[[Unit, Any, Dest], None]] = {}

@@ -190,7 +190,7 @@ class _Parser:
         elif (prefix := next((p for p in PREFIXES if text.startswith(p, at)), None)) is not None:
             end = at + len(prefix)  # one that stands for itself
         else:
-            _, end, _, _ = escaped_token(text, at)
+            _, end, _ = escaped_token(text, at)
             if end < 0:
                 raise self.fail(codes.E_READ_003, "this symbol's bar is never closed", at, at + 1)
             end = max(end, at + 1)

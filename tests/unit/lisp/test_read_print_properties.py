@@ -27,7 +27,8 @@ from sexpgpu.lisp.values import (
     lisp_list,
     new_cons,
 )
-from sexpgpu.reader.reader import END, Reader, ReadFailure
+from sexpgpu.reader.failures import ReadFailure
+from sexpgpu.reader.reader import END, Reader
 from sexpgpu.source import Source
 
 SESSION = Session()

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sexpgpu.lisp.values import CL, Cons, Module, SrcCons
+from sexpgpu.reader.failures import ReadFailure, TooDeep
 from sexpgpu.reader.names import nearest
 from sexpgpu.reader.printer import brief
-from sexpgpu.reader.reader import END, Reader, ReadFailure, TooDeep
+from sexpgpu.reader.reader import END, Reader
 from sexpgpu.source import Source
 
 

@@ -11,7 +11,8 @@ from trace_driving import at, call, lisp, refused, run, said, world
 from sexpgpu.ir.types import TensorType
 from sexpgpu.lisp.registry import BUILTINS
 from sexpgpu.lisp.values import NIL, T, keyword
-from sexpgpu.trace.runfile import Batch, Count, record_metric, record_term
+from sexpgpu.trace.counters import Count
+from sexpgpu.trace.runfile import Batch, record_metric, record_term
 
 X = np.float32([1, 2, 3, 4])
 I32 = TensorType((), "i32")
