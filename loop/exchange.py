@@ -25,10 +25,13 @@ def read_npz(path: str) -> dict[str, Any]:
         raise failure(codes.E_DATA_001, f"{path} is no npz file: {error}") from None
 
 
-def read_json(text: str, name: str) -> dict[str, Any]:
-    """Records by field from JSON: an object of lists, or a list of objects. E-DATA-001."""
+def read_json(data: bytes, name: str) -> dict[str, Any]:
+    """Records by field from JSON in UTF-8: an object of lists, or a list of objects. E-DATA-001."""
     try:
-        given = json.loads(text)
+        given = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        said = f"{name} is not UTF-8 text: byte {error.start} cannot be decoded"
+        raise failure(codes.E_DATA_001, said, fix="write the JSON in UTF-8") from None
     except (ValueError, RecursionError) as error:
         raise failure(codes.E_DATA_001, f"{name} is no JSON: {error}") from None
     if isinstance(given, list) and given and all(isinstance(record, dict) for record in given):

@@ -118,6 +118,6 @@ def _records(name: str) -> dict[str, Any]:
     if name == "-":
         if sys.stdin.isatty():
             raise click.UsageError("name the records: --input DATA, or give JSON on standard input")
-        return exchange.read_json(sys.stdin.buffer.read().decode("utf-8", "replace"), "<stdin>")
-    with open(name, encoding="utf-8") as stream:
+        return exchange.read_json(sys.stdin.buffer.read(), "<stdin>")
+    with open(name, "rb") as stream:
         return exchange.read_json(stream.read(), name)

@@ -74,6 +74,23 @@ def test_records_that_do_not_fit(sx, trained, stdin: str, code: str) -> None:
     assert found.json["error"]["code"] == code
 
 
+def test_json_that_is_not_utf_8_is_refused(sx, trained, tmp_path: Path) -> None:
+    """Not read with some character in place of the byte: it might be part of a name."""
+    words = ("predict", trained[1], "--device", "interp", "--json")
+    given = '{"x": [[1.0]]}'
+    (tmp_path / "bad.json").write_bytes(
+        given.replace("x", "\udce9").encode(errors="surrogateescape")
+    )
+    for found in (
+        sx(*words, stdin=given.replace("x", "\udce9")),
+        sx(*words, "--input", str(tmp_path / "bad.json")),
+    ):
+        assert (found.code, found.json["error"]["code"]) == (3, "E-DATA-001")
+        assert "byte 2 cannot be decoded" in found.json["error"]["message"]
+    (tmp_path / "mark.json").write_text(f"\ufeff{given}", encoding="utf-8")
+    assert sx(*words, "--input", str(tmp_path / "mark.json")).code == 0
+
+
 def test_a_checkpoint_of_another_model(sx, trained, tmp_path: Path) -> None:
     other = tmp_path / "other.sx"
     other.write_text(LINE.replace("(nn:linear 1 1)", "(nn:linear 1 1 :bias nil)").replace(
