@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from math import lcm
 
 from sexpgpu.diagnostics.codes import parameters as parameter_codes
 from sexpgpu.diagnostics.codes import run as run_codes
@@ -12,6 +13,7 @@ from sexpgpu.diagnostics.model import Diagnostic, Label, located
 from sexpgpu.forms.models import Tree
 from sexpgpu.forms.optimizers import Optimizer
 from sexpgpu.forms.runs import RunForm
+from sexpgpu.ir.document import Evaluation
 from sexpgpu.ir.graph import Graph, Node
 from sexpgpu.source import Origin
 from sexpgpu.trace.context import Trace
@@ -115,6 +117,31 @@ def remat_doubts(run: RunForm, tree: Tree) -> list[Diagnostic]:
             [Label(place)] if place is not None else [],
         )
     ]
+
+
+def keep_doubts(run: RunForm, evaluations: Iterable[Evaluation]) -> list[Diagnostic]:
+    """W-RUN-006 for a `:keep-every` without `:keep`, or that divides no step that is saved before
+    the last, which is kept in any case: each `:every`-th, and with `:best` those of an evaluation
+    that it follows. (Steps that epochs make are known when the data are opened.)"""
+    kept, steps = run.run.checkpoint, run.run.steps
+    n = kept.keep_every
+    if n is None:
+        return []
+    if kept.keep is None:
+        told = f":keep-every {n}, and without :keep every checkpoint is kept"
+    elif steps is None:
+        return []
+    else:
+        often = [kept.every]
+        if kept.best is not None:
+            often += [e.every for e in evaluations if kept.best[1].startswith(f"eval/{e.name}/")]
+        if any(m is not None and lcm(m, n) <= steps for m in often):
+            return []
+        saved = "at the end only" if kept.every is None else f"each {kept.every} steps"
+        told = f":keep-every {n} divides no step that is saved: {saved}, of {steps}"
+    place = run.places.get("checkpoint") or run.span
+    labels = [Label(place)] if place is not None else []
+    return [Diagnostic(run_codes.W_RUN_006, f"defrun {run.run.name}: {told}", labels)]
 
 
 def idle_warnings(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sexpgpu.assemble.doubts import idle_warnings, remat_doubts
+from sexpgpu.assemble.doubts import idle_warnings, keep_doubts, remat_doubts
 from sexpgpu.assemble.evaluating import trace_prediction
 from sexpgpu.assemble.graphs import GraphStore
 from sexpgpu.assemble.initial import Initializers
@@ -137,6 +137,7 @@ class Assembly:
         passes = Passes(self, run, prepare, objective, store, metrics)
         evaluations = passes.all()
         passes.check_followed(evaluations)
+        self.diagnostics.extend(keep_doubts(run, evaluations))
         predict = self.function("predict")
         eval_prepare = self.function("eval-prepare") or prepare
         # a mistake in the model would be reported again

@@ -131,6 +131,17 @@ W_RUN_005 = code(
     bad=GOOD.replace(":steps 200", ":steps 200 :remat :blocks"),
     good=GOOD.replace(":steps 200", ":steps 200 :remat :full"),
 )
+W_RUN_006 = code(
+    "W-RUN-006",
+    title="a :keep-every that keeps nothing",
+    explain="`:keep-every n` keeps the checkpoints whose step n divides, where `:keep` would drop "
+    "them. Without `:keep` none is dropped; and where no step that is saved is divided by n, each "
+    "is dropped in its turn.",
+    fix="choose a :keep-every that is a multiple of :every and no more than the steps, or leave "
+    "it out",
+    bad=GOOD.replace(":steps 200", ":steps 200 :checkpoint (:every 30 :keep 2 :keep-every 100)"),
+    good=GOOD.replace(":steps 200", ":steps 200 :checkpoint (:every 50 :keep 2 :keep-every 100)"),
+)
 
 VALID = "(defloader valid :source (inline (x (3.0)) (y (7.0))) :batch 1)\n"
 _PASS = "(defeval valid :loader valid :every 10)\n"
