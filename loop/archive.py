@@ -1,4 +1,4 @@
-"""Checkpoints as people handle them: found by name, described, verified, compared, pruned.
+"""Checkpoints as people handle them: listed, described, verified, compared, pruned.
 
 Reads what `checkpoint.py` wrote; never starts a device.
 """
@@ -14,39 +14,13 @@ from typing import Any
 import numpy as np
 
 from sexpgpu.diagnostics.codes import system as codes
-from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.loop import checkpoint, directory, events, status
 from sexpgpu.loop.failure import failure
 from sexpgpu.loop.lock import RunLock
+from sexpgpu.loop.named import best_step, find
 from sexpgpu.loop.resume import changes
 from sexpgpu.loop.seal import damage, read_seal
 from sexpgpu.lowering.interp.dtypes import IR, is_float, type_of, widen
-
-LATEST, BEST = "latest", "best"
-
-
-def find(reference: str) -> str:
-    """The checkpoint that a person means: its own path, a run (its newest whole one), or a run and
-    which of its checkpoints after an `@`: `runs/x@200`, `runs/x@best`, `runs/x@bad-7`.
-
-    Raises E-CKPT-001, -008.
-    """
-    path = reference.rstrip("/")
-    if is_checkpoint(path):
-        return path
-    if directory.has_run(path):
-        return _of_run(path, LATEST)
-    run, sign, which = path.rpartition("@")
-    if sign and directory.has_run(run):
-        return _of_run(run, which)
-    if os.path.exists(path):
-        raise failure(codes.E_CKPT_008, f"{path} is neither a run directory nor a checkpoint")
-    raise failure(codes.E_CKPT_001, f"there is no {path}")
-
-
-def is_checkpoint(path: str) -> bool:
-    """Whether a path is a checkpoint's folder, whole or not."""
-    return os.path.exists(os.path.join(path, checkpoint.META))
 
 
 def run_of(reference: str) -> str:
@@ -79,18 +53,10 @@ def listed(run: str) -> list[dict[str, Any]]:
     return rows
 
 
-def best_step(run: str) -> int | None:
-    """The step of the best checkpoint, as the newest sealed one that can be read tells."""
-    for found in reversed(checkpoint.list_checkpoints(run)):
-        meta = checkpoint.read_meta(found.path) if found.sealed and not found.bad else {}
-        if "best" in meta:
-            return None if meta["best"] is None else meta["best"]["step"]
-    return None
-
-
 def described(path: str) -> dict[str, Any]:
-    """What a checkpoint holds: `step bad run ir best last wall loader` and, of each tensor,
-    `name dtype shape count` and for floats `mean rms min max nonfinite`. Verifies it first."""
+    """What a checkpoint holds: `step bad run ir best metrics wall_s loader`, `data` (the files that
+    were read), and of each tensor `name dtype shape count` and for floats `mean rms min max
+    nonfinite`. Verifies it first."""
     tensors, meta = checkpoint.load(path)
     return {
         "path": path,
@@ -100,6 +66,7 @@ def described(path: str) -> dict[str, Any]:
         "ir": meta["experiment"]["ir"],
         "selection": meta["experiment"]["selection"],
         "loader": meta["loader"],
+        "data": meta["experiment"].get("data", {}),
         "best": meta["best"],
         "metrics": meta["last"],
         "wall_s": meta["wall"],
@@ -192,25 +159,6 @@ def _remove(path: str) -> None:
         target = path + checkpoint.DROPPED
         os.rename(path, target)
     shutil.rmtree(target)
-
-
-def _of_run(run: str, which: str) -> str:
-    whole = {os.path.basename(f.path): f for f in checkpoint.list_checkpoints(run) if f.sealed}
-    if which == LATEST:
-        path, _ = checkpoint.newest_whole(run)
-        if path is None:
-            raise failure(codes.E_CKPT_001, f"{run} has no whole checkpoint")
-        return path
-    name = str(best_step(run)) if which == BEST else which
-    if name not in whole:
-        near = did_you_mean(which, [*whole, LATEST, BEST])
-        raise failure(
-            codes.E_CKPT_001,
-            f"{run} has no best checkpoint" if which == BEST else f"{run} has no checkpoint {name}",
-            f"it has {', '.join(whole) if whole else 'none'}",
-            fix=near,
-        )
-    return whole[name].path
 
 
 def _summary(name: str, array: np.ndarray) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from sexpgpu.diagnostics.codes import system as codes
 from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.ir.document import Document
 from sexpgpu.ir.types import TensorType
-from sexpgpu.loop import checkpoint, directory, events
+from sexpgpu.loop import checkpoint, directory, events, named
 from sexpgpu.loop.failure import failure, warning
 
 
@@ -92,21 +92,18 @@ def find_start(
 
 
 def _at_path(own: str, resume: str, chosen_slug: bool) -> Start:
-    """A run directory or one of its checkpoints, named by its path."""
+    """A run directory or one of its checkpoints, as `named.find` takes them."""
     path = resume.rstrip("/")
     warnings: list[Diagnostic] = []
-    if os.path.exists(os.path.join(path, checkpoint.META)):
-        run_directory = os.path.dirname(os.path.dirname(os.path.abspath(path)))
-    elif directory.has_run(path):
+    if directory.has_run(path):
         run_directory = os.path.abspath(path)
         found, warnings = checkpoint.newest_whole(path)
         if found is None:
             raise failure(codes.E_CKPT_001, f"{path} has no whole checkpoint")
         path = found
-    elif os.path.exists(path):
-        raise failure(codes.E_CKPT_008, f"{path} is neither a run directory nor a checkpoint")
     else:
-        raise failure(codes.E_CKPT_001, f"there is no {path}")
+        path = named.find(path)
+        run_directory = os.path.dirname(os.path.dirname(os.path.abspath(path)))
     if os.path.realpath(own) == os.path.realpath(run_directory):
         return Start(own, path, False, warnings)
     if chosen_slug or not directory.has_run(run_directory):

@@ -21,7 +21,7 @@ from sexpgpu.diagnostics.suggest import did_you_mean
 from sexpgpu.ir.document import Document, InitFrom, Rename
 from sexpgpu.ir.document_json import read_document
 from sexpgpu.ir.paths import glob_matches
-from sexpgpu.loop import archive, checkpoint, directory, safetensors
+from sexpgpu.loop import checkpoint, directory, named, safetensors
 from sexpgpu.loop.averages import model_of
 from sexpgpu.loop.data.remote import fetch, is_url
 from sexpgpu.loop.failure import failure
@@ -210,7 +210,7 @@ def read_weights(path: str, base: str) -> tuple[dict[str, np.ndarray], dict[str,
             f"there is no file {whole}",
             fix="a relative path starts from the folder of the run file",
         )
-    found = archive.find(whole)
+    found = named.find(whole)
     tensors, meta = checkpoint.load(found)
     origin |= {"checkpoint": found, "step": meta["step"], "ir": meta["experiment"]["ir"]}
     return model_tensors(tensors), origin
@@ -288,10 +288,10 @@ def _fitted(path: str, array: np.ndarray, initial: np.ndarray) -> tuple[str | No
 def model_for(
     document: Document, reference: str, weights: str = "averaged"
 ) -> dict[str, np.ndarray]:
-    """The `param/PATH` and `buffer/PATH` of a document from a checkpoint (`archive.find` says how
+    """The `param/PATH` and `buffer/PATH` of a document from a checkpoint (`named.find` says how
     it is named), and what else its predict graph reads; averaged where the optimizer keeps an
     average, or "raw". E-CKPT-004 where they are not of the document's paths and shapes."""
-    path = archive.find(reference)
+    path = named.find(reference)
     tensors, meta = checkpoint.load(path)
     around = surroundings(document, tensors, meta["ctx"])
     for kind, record in (

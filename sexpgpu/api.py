@@ -299,11 +299,11 @@ def open_run(
 
 def _open_run(reference: str, device: str, weights: str) -> Run:
     from sexpgpu.ir.document_json import read_document
-    from sexpgpu.loop import archive, directory, status
+    from sexpgpu.loop import directory, named, status
     from sexpgpu.loop.weights import model_for
     from sexpgpu.ops import infer
 
-    checkpoint = archive.find(reference)
+    checkpoint = named.find(reference)
     folder = os.path.dirname(os.path.dirname(os.path.abspath(checkpoint)))
     document = read_document(read_source(os.path.join(folder, directory.IR_FILE)).text, infer)
     raw = model_for(document, checkpoint, "raw")

@@ -58,9 +58,9 @@ def _marks(row: dict[str, Any]) -> str:
 @json_flag
 def show(checkpoint: str, as_json: bool) -> int:
     """What CHECKPOINT holds: of which run and step, and every tensor with its statistics."""
-    from sexpgpu.loop import archive
+    from sexpgpu.loop import archive, named
 
-    found = archive.described(archive.find(checkpoint))
+    found = archive.described(named.find(checkpoint))
     if as_json:
         output.json_result(output.plain_json(found))
         return DONE
@@ -116,9 +116,9 @@ def verify(checkpoints: Sequence[str], as_json: bool) -> int:
 @json_flag
 def diff(one: str, other: str, exit_code: bool, as_json: bool) -> int:
     """How the second checkpoint differs from the first: experiment, and each tensor."""
-    from sexpgpu.loop import archive
+    from sexpgpu.loop import archive, named
 
-    found = archive.compared(archive.find(one), archive.find(other))
+    found = archive.compared(named.find(one), named.find(other))
     differ = bool(found["experiment"] or found["added"] or found["removed"] or found["changed"])
     if as_json:
         output.json_result(output.plain_json(found))
@@ -176,10 +176,10 @@ def export(
     checkpoint: str, target: str, only: Sequence[str], states: bool, weights: str, as_json: bool
 ) -> int:
     """Write CHECKPOINT's parameters and buffers, by their paths, to a file of weights."""
-    from sexpgpu.loop import archive
+    from sexpgpu.loop import named
     from sexpgpu.loop.weights import export as write
 
-    path = archive.find(checkpoint)
+    path = named.find(checkpoint)
     names = write(path, target, only, states, weights)
     if as_json:
         output.json_result({"checkpoint": path, "file": target, "tensors": names})

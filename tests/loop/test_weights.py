@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 import sexpgpu as sx
 from sexpgpu.ir.document import InitFrom, Rename
 from sexpgpu.ir.document_json import document_hash
-from sexpgpu.loop import archive, weights
+from sexpgpu.loop import named, weights
 from sexpgpu.loop.checkpoint import load
 from sexpgpu.loop.run import RunResult
 
@@ -172,7 +172,7 @@ def test_nothing_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [".safetensors", ".npz"])
 def test_export_gives_what_was_trained(tmp_path: Path, kind: str) -> None:
     first = run(make(steps=10), tmp_path, slug="first")
-    path, target = archive.find(str(first.directory)), str(tmp_path / f"w{kind}")
+    path, target = named.find(str(first.directory)), str(tmp_path / f"w{kind}")
     assert weights.export(path, target) == ["fit/b", "fit/w", "seen"]
     found = load_file(target) if kind == ".safetensors" else dict(np.load(target))
     for name, array in first.parameters.items():
@@ -188,7 +188,7 @@ def test_export_chooses_and_never_overwrites(tmp_path: Path) -> None:
     from sexpgpu.diagnostics.model import SxError
 
     first = run(make(steps=2), tmp_path, slug="first")
-    path, target = archive.find(str(first.directory)), str(tmp_path / "w.safetensors")
+    path, target = named.find(str(first.directory)), str(tmp_path / "w.safetensors")
     assert weights.export(path, target, ["fit/*"]) == ["fit/b", "fit/w"]
     before = Path(target).read_bytes()
     for arguments, code in (
