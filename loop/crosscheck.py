@@ -18,6 +18,7 @@ from sexpgpu.loop.averages import averaged
 from sexpgpu.loop.comparing import TOLERANCE, Comparing, Crosscheck
 from sexpgpu.loop.context import StepContext
 from sexpgpu.loop.data.loader import TrainingBatches
+from sexpgpu.loop.data.opened import Opened
 from sexpgpu.loop.evaluate import Pass
 from sexpgpu.loop.feeds import Feeder
 from sexpgpu.loop.initial import flattened, initial_state
@@ -50,27 +51,23 @@ def crosscheck(
     engine = Comparing(backend, result, limit, by_node)
     passes = {evaluation.name: evaluation for evaluation in document.evaluations}
     constants = statistics(document)
-    readers: list[TrainingBatches] = []
+    data = Opened(document)
     try:
-        for stage in document.loader(run.train).stages:
-            readers.append(TrainingBatches(stage, run.train, run.seed))
-        total = run.steps or readers[0].steps_of(run.epochs or 0)
+        data.open()
+        readers = data.training
+        total = run.steps or data.steps_of(run.epochs or 0)
         state = _trained(document, engine, readers, total, constants, steps)
         for name in run.evaluations:
-            one = Pass(document, passes[name], backend)
-            try:
-                context = StepContext(readers[0], total, run.seed, one.context_keys())
-                _evaluated(document, engine, one, state, context.values(steps), constants, steps)
-            finally:
-                one.close()
+            one = Pass(document, passes[name], data.passes[name], backend)
+            context = StepContext(readers[0], total, run.seed, one.context_keys())
+            _evaluated(document, engine, one, state, context.values(steps), constants, steps)
         if "predict" in document.graphs:
             known = StepContext(readers[0], total, run.seed, {}).known(steps)
             tensors = {**flattened(state), **constants}
             around = surroundings(document, tensors, known)
             _predicted(document, engine, state, around, readers[0].read(0))
     finally:
-        for reader in readers:
-            reader.close()
+        data.close()
     return result
 
 

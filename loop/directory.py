@@ -82,6 +82,11 @@ def has_run(directory: str) -> bool:
     return any(os.path.exists(os.path.join(directory, name)) for name in (events.FILE, status.FILE))
 
 
+def holds_any(directory: str) -> bool:
+    """Whether anything of a run is there that its user may miss."""
+    return has_run(directory) or bool(list_checkpoints(directory))
+
+
 def refuse_existing(directory: str) -> None:
     """E-CKPT-003 where a run is there already. One that ended before its first step, without a
     checkpoint, has nothing to lose: it may be started again."""

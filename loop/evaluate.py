@@ -84,19 +84,21 @@ class EvaluationGraph:
 
 
 class Pass:
-    """An evaluation pass: its data, its one or two compiled graphs. `abandoned`: it was asked to
-    stop, and a read or a compilation goes on in a thread of its own."""
+    """An evaluation pass over `batches`: its one or two compiled graphs. `abandoned`: it was asked
+    to stop, and a read or a compilation goes on in a thread of its own."""
 
-    def __init__(self, document: Document, evaluation: Evaluation, backend: Backend) -> None:
+    def __init__(
+        self,
+        document: Document,
+        evaluation: Evaluation,
+        batches: EvaluationBatches,
+        backend: Backend,
+    ) -> None:
         self.evaluation = evaluation
         self.name = evaluation.name
         self._backend = backend
-        stage = document.loader(evaluation.loader).stages[0]
-        seed = document.run.seed
-        self.batches = EvaluationBatches(
-            stage, evaluation.loader, seed, evaluation.name, evaluation.batches
-        )
-        self._key = np.array(domain(seed, "eval", evaluation.name), np.uint32)
+        self.batches = batches
+        self._key = np.array(domain(document.run.seed, "eval", evaluation.name), np.uint32)
         batch = self.batches.batch
         self._whole = (
             EvaluationGraph(document, evaluation.graph, batch, batch)
@@ -192,9 +194,6 @@ class Pass:
             "offset": np.asarray(index * self.batches.batch, np.uint32),
             "ctx": ctx,
         }
-
-    def close(self) -> None:
-        self.batches.close()
 
     def _read(self, report: tuple[EvaluationGraph, Array], total: Accumulator) -> None:
         graph, vector = report

@@ -14,6 +14,7 @@ from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.ir.document import Document
 from sexpgpu.ir.types import TensorType
 from sexpgpu.loop import checkpoint, directory, events, named
+from sexpgpu.loop.data import identity
 from sexpgpu.loop.failure import failure, warning
 
 
@@ -111,7 +112,7 @@ def _at_path(own: str, resume: str, chosen_slug: bool) -> Start:
     return Start(run_directory, path, False, warnings)
 
 
-def described(document: Document, ir_hash: str) -> dict[str, Any]:
+def described(document: Document, ir_hash: str, data: identity.Data) -> dict[str, Any]:
     """What a checkpoint says of its experiment: enough to tell what a later one changes."""
     return {
         "ir": ir_hash,
@@ -120,15 +121,18 @@ def described(document: Document, ir_hash: str) -> dict[str, Any]:
         "loaders": {loader.name: loader.to_json() for loader in document.loaders},
         "evaluations": {e.name: e.to_json() for e in document.evaluations},
         "selection": document.manifest.get("selection", {}),
+        "data": data,
     }
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The differences of two descriptions, one a line: `run.steps: 100 -> 200`."""
     found: list[str] = []
-    _compare("", events.plain(old), events.plain(new), found)
+    before, now = ({**events.plain(one), "data": None} for one in (old, new))
+    _compare("", before, now, found)
     # paths and hashes say nothing that the rest does not
     told = [line for line in found if not line.startswith("ir:") and ".base:" not in line]
+    told += identity.changed(old.get("data", {}), new.get("data", {}))
     return told or (["the graphs differ"] if old["ir"] != new["ir"] else [])
 
 
@@ -136,19 +140,19 @@ def check_experiment(
     meta: Mapping[str, Any], now: Mapping[str, Any], allow_change: bool
 ) -> Diagnostic | None:
     """A warning that lists what has changed, if anything has; E-CKPT-004 unless allowed."""
-    before = meta["experiment"]
-    if before["ir"] == now["ir"] and before["run"]["steps"] == now["run"]["steps"]:
+    before, step = meta["experiment"], meta["step"]
+    same = before["ir"] == now["ir"] and before["run"]["steps"] == now["run"]["steps"]
+    others = identity.changed(before.get("data", {}), now["data"])
+    if same and not others:
         return None
     differences = changes(before, now)
     if not allow_change:
-        raise failure(
-            codes.E_CKPT_004,
-            f"the experiment is not the one that checkpoint {meta['step']} was saved from",
-            *differences[:20],
-        )
-    return warning(
-        codes.W_CKPT_004, f"resumed at step {meta['step']} with changes", *differences[:20]
-    )
+        what = f"the data are not those that checkpoint {step} was saved with"
+        if not same:
+            what = f"the experiment is not the one that checkpoint {step} was saved from"
+        fix = "put back the data as they were, or accept the change with `--allow-change`"
+        raise failure(codes.E_CKPT_004, what, *differences[:20], fix=fix if same else None)
+    return warning(codes.W_CKPT_004, f"resumed at step {step} with changes", *differences[:20])
 
 
 def check_tensors(

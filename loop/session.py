@@ -5,25 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
+from typing import Any, TypeVar
 
 from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.model import SxError
-from sexpgpu.ir.document import CURRICULUM, Document
+from sexpgpu.ir.document import Document
 from sexpgpu.loop import checkpoint, directory, resume, status
 from sexpgpu.loop.averages import model_of
-from sexpgpu.loop.data.loader import TrainingBatches
+from sexpgpu.loop.beginning import Beginning, begin, passes_due, tell_last_interval
+from sexpgpu.loop.data.opened import Opened
 from sexpgpu.loop.evaluate import Pass
 from sexpgpu.loop.events import check_mark
 from sexpgpu.loop.failure import STOPPED, failure
 from sexpgpu.loop.guard import non_finite
-from sexpgpu.loop.initial import flattened, initial_state, unflattened
 from sexpgpu.loop.ledger import Ledger, machine_of
 from sexpgpu.loop.lock import RunLock
 from sexpgpu.loop.moving import Curriculum
-from sexpgpu.loop.planned import state_types
 from sexpgpu.loop.predict import surroundings
 from sexpgpu.loop.profiling import Profiling
 from sexpgpu.loop.progress import Progress
@@ -33,26 +30,12 @@ from sexpgpu.loop.schedule import Schedule, steps_together
 from sexpgpu.loop.signals import Requests, interruptible, listening
 from sexpgpu.loop.stages import programs
 from sexpgpu.loop.statistics import compute as statistics
-from sexpgpu.loop.statistics import wanted as wanted_statistics
-from sexpgpu.loop.step import StepState
 from sexpgpu.loop.targets.fan import Fan
 from sexpgpu.loop.train import COMPLETE, NonFiniteError, Parts, Trainer
-from sexpgpu.loop.weights import initialized
 from sexpgpu.lowering.backend import Backend, open_backend
-from sexpgpu.lowering.interp.dtypes import types_of
 from sexpgpu.lowering.peaks import peak_flops
 
 T = TypeVar("T")
-
-
-class Beginning(NamedTuple):
-    """The state that a run begins with. `meta`, and the tensors of the curriculum in `lessons`,
-    are the checkpoint's; None, and none, at step 0."""
-
-    state: StepState
-    constants: dict[str, np.ndarray]
-    meta: dict[str, Any] | None
-    lessons: dict[str, np.ndarray]
 
 
 class Session:
@@ -77,13 +60,12 @@ class Session:
         self._reason = "failed"
         self._lock: RunLock | None = None
         self._ledger: Ledger | None = None
-        self._batches: list[TrainingBatches] = []  # one for each stage
+        self._data = Opened(document)
         self._passes: list[Pass] = []
         self._fan: Fan | None = None
         self._machine: Mapping[str, Any] = {}
         self._saver: checkpoint.Checkpointer | None = None
         self._trainer: Trainer | None = None
-        self._taken_from: Mapping[str, Any] | None = None  # what :init-from gave, and whence
 
     def listening(self) -> AbstractContextManager[None]:
         """Signals act on the run while this context is open, to the end of `close`."""
@@ -105,17 +87,15 @@ class Session:
         if lock.warning is not None:
             start.warnings.append(lock.warning)
         self.result.diagnostics.extend(start.warnings)
-        if start.path is None:
+        replaces = self.options.fresh and directory.holds_any(start.directory)
+        if start.path is None and not replaces:
             self._open_ledger(start, lock)
         # data may be far away, and hang; so may the disk that holds the checkpoint
         begun = self._unless_stopped(lambda: self._open_and_begin(start))
         if begun is None:
             return
         steps, beginning = begun
-        # A resume that is refused has written nothing so far: the run is as it was.
-        ledger = self._ledger or self._open_ledger(start, lock)
-        step = int(beginning.state["step"])
-        ledger.status.update(steps=steps, step=step, progress=step / steps if steps else 1.0)
+        self._tell_steps(beginning, steps)
         backend = open_backend(self.options.device, deterministic=self.options.deterministic)
         described = backend.describe()
         peak = self.options.peak_flops or peak_flops(described["kind"], self.document.run.precision)
@@ -125,12 +105,17 @@ class Session:
             if taken is None:
                 return
             beginning.constants.update(taken)
-        passes = self._unless_stopped(lambda: self._open_passes(backend))
-        if passes is None:
-            return
-        self._passes = passes
+        self._passes = self._make_passes(backend)
+        # A resume, or a start over, that is refused has written nothing so far: the run that is
+        # there is as it was.
+        if replaces:
+            directory.clear(start.directory)
+            directory.make(start.directory)
+        ledger = self._ledger or self._open_ledger(start, lock)
+        self._tell_steps(beginning, steps)
         trainer = self._build(backend, start, lock, ledger, beginning, steps)
         self._write_down(start, ledger, beginning, steps)
+        tell_last_interval(trainer)
         try:
             self._end(trainer.run())
         except NonFiniteError as found:
@@ -208,13 +193,10 @@ class Session:
         return True
 
     def _claim(self, start: resume.Start) -> RunLock:
-        """The run directory, made and locked; emptied when the run starts anew."""
+        """The run directory, made and locked."""
         directory.make(start.directory)
         lock = self._lock = RunLock(start.directory)
         directory.sweep(start.directory)
-        if self.options.fresh:
-            directory.clear(start.directory)
-            directory.make(start.directory)
         return lock
 
     def _open_ledger(self, start: resume.Start, lock: RunLock) -> Ledger:
@@ -224,46 +206,24 @@ class Session:
         )
         return self._ledger
 
-    def _open_and_begin(self, start: resume.Start) -> tuple[int, Beginning]:
-        """Open what every stage of the training loader reads; gives the steps of the run and the
-        state that they begin with."""
-        run = self.document.run
-        for stage in self.document.loader(run.train).stages:
-            self._batches.append(TrainingBatches(stage, run.train, run.seed))
-        steps = self.options.steps or run.steps or self._batches[0].steps_of(run.epochs or 0)
-        return steps, self._begin(start, steps)
-
-    def _begin(self, start: resume.Start, steps: int) -> Beginning:
-        """The state of step 0, or of the checkpoint to go on from, checked against the document."""
-        if start.path is None:
-            state, self._taken_from = initialized(self.document, initial_state(self.document))
-            return Beginning(state, {}, None, {})
-        tensors, meta = checkpoint.load(start.path)
-        if not start.foreign:
-            check_mark(start.directory, meta["events"])
-        changed = resume.check_experiment(meta, self._experiment(steps), self.options.allow_change)
-        if meta["step"] > steps:
-            raise failure(
-                run_codes.E_RUN_033,
-                f"{steps} steps are asked for, and checkpoint {start.path} has {meta['step']} done",
-                fix="resume from an earlier checkpoint, or ask for more steps",
+    def _tell_steps(self, beginning: Beginning, steps: int) -> None:
+        if self._ledger is not None:
+            step = int(beginning.state["step"])
+            self._ledger.status.update(
+                steps=steps, step=step, progress=step / steps if steps else 1.0
             )
-        if changed is not None:
-            start.warnings.append(changed)
-            self.result.diagnostics.append(changed)
-        state = state_types(self.document)
-        moves = self._curriculum()
-        lessons = {} if moves is None else moves.tensors()
-        resume.check_tensors(
-            types_of(tensors),
-            flattened(state) | wanted_statistics(self.document) | types_of(lessons),
-            start.path,
-        )
-        constants = {n: a for n, a in tensors.items() if n.startswith("statistic/")}
-        lessons = {n: a for n, a in tensors.items() if n.startswith(f"{CURRICULUM}/")}
-        if start.foreign:  # its best, and the time it took, are another run's
-            meta |= {"best": None, "stop": None, "wall": 0.0}
-        return Beginning(unflattened(tensors, state), constants, meta, lessons)
+
+    def _open_and_begin(self, start: resume.Start) -> tuple[int, Beginning]:
+        """Open everything that is read; gives the steps of the run and what they begin with."""
+        run = self.document.run
+        self._data.open()
+        steps = self.options.steps or run.steps or self._data.steps_of(run.epochs or 0)
+        experiment, allowed = self._experiment(steps), self.options.allow_change
+        found = begin(self.document, start, experiment, self._curriculum(), allowed)
+        if found.changed is not None:
+            start.warnings.append(found.changed)
+            self.result.diagnostics.append(found.changed)
+        return steps, found
 
     def _curriculum(self) -> Curriculum | None:
         document = self.document
@@ -271,12 +231,13 @@ class Session:
             return None
         return Curriculum(document, len(document.loader(document.run.train).stages))
 
-    def _open_passes(self, backend: Backend) -> list[Pass]:
+    def _make_passes(self, backend: Backend) -> list[Pass]:
         known = {e.name: e for e in self.document.evaluations}
-        return [Pass(self.document, known[n], backend) for n in self.document.run.evaluations]
+        opened = self._data.passes.items()
+        return [Pass(self.document, known[name], read, backend) for name, read in opened]
 
     def _experiment(self, steps: int) -> dict[str, Any]:
-        found = resume.described(self.document, self._ir_hash)
+        found = resume.described(self.document, self._ir_hash, self._data.files())
         found["run"]["steps"] = steps
         return found
 
@@ -290,7 +251,7 @@ class Session:
         steps: int,
     ) -> Trainer:
         document = self.document
-        made = programs(document, self._batches)
+        made = programs(document, self._data.training)
         step, moves = made[0].step, self._curriculum()
         flops = max(program.step.flops for program in made)
         together = steps_together(document, backend.name, flops, steps)
@@ -329,7 +290,8 @@ class Session:
         trainer = Trainer(parts, beginning.state, beginning.constants, facts, self._began)
         self._trainer = trainer
         if beginning.meta is not None:
-            trainer.restore(beginning.meta, beginning.lessons, own=not start.foreign)
+            meta = beginning.meta | {"due": passes_due(beginning.meta, self._passes, steps)}
+            trainer.restore(meta, beginning.lessons, own=not start.foreign)
         return trainer
 
     def _write_down(
@@ -346,7 +308,7 @@ class Session:
         if beginning.meta is None or start.foreign:
             parameters = sum(int(a.size) for a in beginning.state["param"].values())
             warnings = [] if start.foreign else start.warnings
-            ledger.opened(self._machine, steps, parameters, self._taken_from, warnings)
+            ledger.opened(self._machine, steps, parameters, beginning.taken_from, warnings)
         if beginning.meta is not None:
             step = int(beginning.state["step"])
             ledger.resumed(start, self._machine, beginning.meta, step, steps)
@@ -398,7 +360,7 @@ class Session:
                     self._progress.warning(found)
                     result.diagnostics.append(found)
         finally:
-            for part in (*self._batches, *self._passes, self._ledger, self._progress):
+            for part in (self._data, self._ledger, self._progress):
                 if part is not None:
                     part.close()
             if self._lock is not None:

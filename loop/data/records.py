@@ -22,11 +22,12 @@ AT_ONCE = 1 << 20
 
 
 class Records:
-    """The checked records of one stage of a loader. `at_hand`: a batch is read in no time."""
+    """The checked records of one stage of a loader. `at_hand`: a batch is read in no time; `files`:
+    which files they are read from."""
 
     def __init__(self, stage: Stage, loader: str, seed: int) -> None:
         self.loader = loader
-        self._source = open_source(stage, loader, seed)
+        self._source, self.files = open_source(stage, loader, seed)
         self.count = self._source.count
         self._fields = [
             (field, _find(field, self._source, loader), NUMPY[field.dtype])

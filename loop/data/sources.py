@@ -13,6 +13,7 @@ import numpy as np
 from sexpgpu.diagnostics.codes import data as codes
 from sexpgpu.ir.document import Stage
 from sexpgpu.loop.data.files import LocalFile, local_files
+from sexpgpu.loop.data.identity import Identity, identities
 from sexpgpu.loop.data.memory import Synthetic, inline_arrays
 from sexpgpu.loop.data.npz import open_arrays
 from sexpgpu.loop.failure import failure
@@ -172,25 +173,29 @@ def described(fields: FieldTypes) -> str:
     )
 
 
-def open_source(stage: Stage, loader: str, seed: int) -> Source:
-    """The source of a loader's stage. Raises E-DATA-… and E-STORE-…."""
+def open_source(stage: Stage, loader: str, seed: int) -> tuple[Source, list[Identity]]:
+    """The source of a loader's stage, and which files it reads. Raises E-DATA-… and E-STORE-…."""
     source: Mapping[str, Any] = stage.source
     kind = source["kind"]
     if kind == "inline":
-        return Arrays("the inline source", inline_arrays(source), None)
+        return Arrays("the inline source", inline_arrays(source), None), []
     if kind == "synthetic":
-        return Synthetic(source, seed, loader)
+        return Synthetic(source, seed, loader), []
     parts: list[Source] = []
+    sums: list[bytes | None] = []
     files = local_files(source["path"], stage.base)
     at_hand = sum(file.size for file in files) <= KEPT
     for file in files:
         if at_hand:
             file.call_in()
         if kind == "npz":
-            parts.append(Arrays(file.name, open_arrays(file), file, at_hand))
+            arrays, told = open_arrays(file)
+            parts.append(Arrays(file.name, arrays, file, at_hand))
+            sums.append(told)
         elif kind == "text":
             stride = source.get("stride") or source["window"]
             parts.append(TextWindows(file, source["window"], stride, at_hand))
+            sums.append(None)
         else:
             raise failure(codes.E_DATA_005, f"a source of kind {kind!r} is not known")
-    return parts[0] if len(parts) == 1 else Concatenated(parts)
+    return parts[0] if len(parts) == 1 else Concatenated(parts), identities(files, sums)

@@ -162,6 +162,16 @@ def test_events_and_status_tell_the_stage(whole: sx.Run) -> None:
     assert status["summary"]["totals"]["samples"] == whole.metrics["counter/records"].values[-1]
 
 
+def test_the_order_after_a_step_is_fixed(whole: sx.Run) -> None:
+    """Metrics, evaluations, the curriculum, then the checkpoint, which holds what they gave."""
+    at = [event for event in whole.events if event["step"] == 3 * EVERY]
+    assert [event["kind"] for event in at] == ["train", "eval", "stage", "checkpoint"]
+    _, meta = load(f"{whole.directory}/checkpoints/{3 * EVERY}")
+    assert meta["events"]["seq"] > at[2]["seq"]
+    assert meta["loader"]["train"]["stage"] == at[2]["stage"]
+    assert meta["last"]["eval/valid/loss"] == at[1]["metrics"]["eval/valid/loss"]
+
+
 def test_the_curriculum_sees_means_and_extremes(whole: sx.Run) -> None:
     losses = whole.metrics["train/loss"].values
     valid = whole.metrics["eval/valid/loss"].values

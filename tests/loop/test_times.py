@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +14,11 @@ from loop_documents import make, run
 
 from sexpgpu.loop import executables, recorder, signals, train
 from sexpgpu.loop.checkpoint import Checkpointer, list_checkpoints
+from sexpgpu.loop.data import records
+from sexpgpu.loop.data.loader import EvaluationBatches, TrainingBatches
+from sexpgpu.loop.data.opened import Opened
 from sexpgpu.loop.events import read_events
+from sexpgpu.loop.status import read_status
 from sexpgpu.lowering.interp.backend import InterpBackend, InterpCompiled
 
 
@@ -98,3 +104,55 @@ def test_a_time_limit_leaves_room_for_steps_and_the_save(
     assert 57.0 <= now[0] <= 59.0
     assert list(read_events(f"{result.directory}/events.jsonl"))[-1]["reason"] == "time limit"
     assert [f.step for f in list_checkpoints(str(result.directory))] == [result.step]
+
+
+@pytest.mark.parametrize("phase", ["opening", "compiling", "reading", "evaluating"])
+def test_a_time_limit_is_met_in_every_phase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
+    """Whatever hangs: the run ends in time, and what it had done is saved."""
+    release, now = Event(), [0.0]
+    monkeypatch.setattr(signals, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def hang(owner: Any, name: str, hangs: Callable[..., bool] = lambda *_: True) -> None:
+        original = getattr(owner, name)
+
+        def late(*given: Any, **more: Any) -> Any:
+            if hangs(*given):
+                now[0] = 59.0
+                release.wait(120)
+            return original(*given, **more)
+
+        monkeypatch.setattr(owner, name, late)
+
+    if phase == "opening":
+        hang(Opened, "open")
+    elif phase == "compiling":
+        hang(InterpBackend, "compile")
+    elif phase == "reading":
+        monkeypatch.setattr(records, "AT_ONCE", -1)  # in a thread of its own
+        hang(TrainingBatches, "read", lambda _, position: position == 3)
+    else:
+        monkeypatch.setattr(records, "AT_ONCE", -1)
+        hang(EvaluationBatches, "read", lambda _, index: index == 1)
+    document = make(steps=20, eval_every=2)
+    began = time.monotonic()
+    try:
+        result = run(document, tmp_path, time_limit=60.0)
+    finally:
+        release.set()
+    assert time.monotonic() - began < 60  # what hangs would take two minutes
+    assert (result.exit_status, result.state) == (75, "stopped")
+    status = read_status(str(tmp_path / "run"))
+    assert status is not None
+    assert (status["state"], status["reason"]) == ("stopped", "time limit")
+    saved = [f.step for f in list_checkpoints(str(tmp_path / "run"))]
+    at_most = {"opening": 0, "compiling": 0, "reading": 3, "evaluating": 2}[phase]
+    assert saved == ([] if phase == "opening" else [result.step])
+    assert result.step <= at_most  # data are read ahead
+    monkeypatch.undo()
+    again = run(document, tmp_path, resume="latest")
+    whole = run(document, tmp_path, slug="whole")
+    assert {n: a.tobytes() for n, a in again.parameters.items()} == {
+        n: a.tobytes() for n, a in whole.parameters.items()
+    }

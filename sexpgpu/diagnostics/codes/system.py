@@ -59,8 +59,9 @@ E_CKPT_004 = code(
     "E-CKPT-004",
     title="the experiment differs from the checkpoint's",
     explain=(
-        "The checkpoint was written by an experiment whose IR differs from this one's; the "
-        "differences are listed. Going on would join two experiments under one name."
+        "The checkpoint was written by an experiment whose IR differs from this one's, or that "
+        "read other data; the differences are listed. Going on would join two experiments under "
+        "one name."
     ),
     fix=(
         "run the file the checkpoint came from, or accept the listed changes with "
