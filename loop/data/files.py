@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sexpgpu.diagnostics.codes import system as codes
 from sexpgpu.loop.data import remote
@@ -14,19 +14,24 @@ from sexpgpu.loop.failure import failure
 class LocalFile:
     """A file at hand: `name` is what people are shown, `path` where it is read.
 
-    Its size and date are those of the moment it was opened; `unchanged` tells when they differ,
-    since a record read from another file of the same name would be another record.
+    Its size, inode and date are those of the moment it was opened; `check_unchanged` looks again, since a
+    record read from another file of the same name would be another record.
     """
 
-    __slots__ = ("_stamp", "name", "path", "size")
+    __slots__ = ("_known", "_stamp", "name", "path", "size")
 
     def __init__(self, name: str, path: str) -> None:
         self.name = name
         self.path = path
         self._stamp = self._look()
         self.size = self._stamp[0]
+        self._known: tuple[Callable[[], str], str] | None = None
 
-    def _look(self) -> tuple[int, int]:
+    def known_by(self, look: Callable[[], str], digest: str) -> None:
+        """`look` gives `digest` as long as the file holds what it holds now."""
+        self._known = (look, digest)
+
+    def _look(self) -> tuple[int, int, int]:
         try:
             found = os.stat(self.path)
         except FileNotFoundError:
@@ -35,7 +40,7 @@ class LocalFile:
             ) from None
         except OSError as error:
             raise unreadable(self.name, error) from None
-        return found.st_size, found.st_mtime_ns
+        return found.st_size, found.st_ino, found.st_mtime_ns
 
     def call_in(self) -> None:
         """Read the file once, so that the system has it in its memory."""
@@ -48,13 +53,21 @@ class LocalFile:
             raise unreadable(self.name, error) from None
 
     def check_unchanged(self) -> None:
-        """Raise E-STORE-007 when the file is no longer the one that was opened."""
-        if self._look() != self._stamp:
-            raise failure(
-                codes.E_STORE_007,
-                f"{self.name} changed while the run reads it",
-                f"it had {self.size} bytes, and has {self._look()[0]} now",
-            )
+        """Raise E-STORE-007 when the file is no longer the one that was opened. One that was only
+        touched is: people date files anew that their disk would be rid of."""
+        now = self._look()
+        if now == self._stamp:
+            return
+        told = f"it had {self.size} bytes, and has {now[0]} now"
+        if now[0] == self.size:
+            told = "another file has taken its place"
+        if now[:2] == self._stamp[:2] and self._known is not None:
+            look, digest = self._known
+            if look() == digest:
+                self._stamp = now
+                return
+            told = f"it has other bytes than when it was opened, as many ({self.size})"
+        raise failure(codes.E_STORE_007, f"{self.name} changed while the run reads it", told)
 
 
 def unreadable(name: str, error: OSError) -> Exception:

@@ -8,7 +8,8 @@ every array; of a large text its size, and blocks spread evenly over it, both en
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -38,21 +39,19 @@ class Identity(NamedTuple):
         return {"name": self.name, "bytes": self.bytes, "digest": self.digest}
 
 
-def identities(files: Sequence[LocalFile], sums: Sequence[bytes | None]) -> list[Identity]:
-    """One of each file, or one of all where they are many. `sums`: what stands for all that is in
-    a file, where that is known without reading it. E-STORE-… for a file that cannot be read."""
+def identities(
+    files: Sequence[LocalFile], checksums: Callable[[LocalFile], bytes] | None = None
+) -> list[Identity]:
+    """One of each file, or one of all where they are many. `checksums`: gives what stands for all
+    that is in a file, where the file tells that. From then on each file knows itself again.
+    E-STORE-… for a file that cannot be read."""
     total = sum(file.size for file in files)
     found: list[Identity] = []
     start = 0
-    for file, known in zip(files, sums, strict=True):
-        digest = blake2b(digest_size=16)
-        if total <= WHOLE:
-            _add(digest, file, [(0, file.size)])
-        elif known is not None:
-            digest.update(known)
-        else:
-            _add(digest, file, _blocks(start, file.size, total))
-        found.append(Identity(file.name, file.size, digest.hexdigest()))
+    for file in files:
+        look = partial(_digest, file, start, total, checksums)
+        found.append(Identity(file.name, file.size, look()))
+        file.known_by(look, found[-1].digest)
         start += file.size
     if len(found) <= SHOWN:
         return found
@@ -60,6 +59,20 @@ def identities(files: Sequence[LocalFile], sums: Sequence[bytes | None]) -> list
         "".join(f"{one.bytes} {one.digest}\n" for one in found).encode(), digest_size=16
     )
     return [Identity(f"{len(found)} files", total, every.hexdigest())]
+
+
+def _digest(
+    file: LocalFile, start: int, total: int, checksums: Callable[[LocalFile], bytes] | None
+) -> str:
+    """That of a file which begins at byte `start` of the `total` of its source."""
+    digest = blake2b(digest_size=16)
+    if total <= WHOLE:
+        _add(digest, file, [(0, file.size)])
+    elif checksums is not None:
+        digest.update(checksums(file))
+    else:
+        _add(digest, file, _blocks(start, file.size, total))
+    return digest.hexdigest()
 
 
 def _blocks(start: int, size: int, total: int) -> Iterable[tuple[int, int]]:

@@ -20,25 +20,35 @@ from sexpgpu.loop.failure import failure
 _LOCAL_HEADER = 30  # bytes of a zip member's local header before its name
 
 
-def open_arrays(file: LocalFile) -> tuple[dict[str, np.ndarray], bytes]:
-    """The arrays of the archive by name (`.npy` left out), read-only; and the sizes and checksums
-    of all that is in it, as the archive tells them.
+def open_arrays(file: LocalFile) -> dict[str, np.ndarray]:
+    """The arrays of the archive by name (`.npy` left out), read-only.
 
     Raises E-DATA-001 for a damaged archive or a pickled member, E-STORE-… for the file itself.
     """
     try:
         with zipfile.ZipFile(file.path) as archive, open(file.path, "rb") as raw:
-            arrays = {
+            return {
                 member.filename.removesuffix(".npy"): _array(file, archive, member, raw)
                 for member in archive.infolist()
                 if member.filename.endswith(".npy")
             }
-            told = [(m.filename, m.file_size, m.CRC) for m in archive.infolist()]
-            return arrays, repr(told).encode()
     except zipfile.BadZipFile as error:
         raise failure(codes.E_DATA_001, f"{file.name} is no whole .npz file: {error}") from None
     except OSError as error:
         raise unreadable(file.name, error) from None
+
+
+def checksums(file: LocalFile) -> bytes:
+    """The names, sizes and checksums of all that is in the archive, as it tells them itself: what
+    stands for its bytes, and is read in no time. Raises as `open_arrays`."""
+    try:
+        with zipfile.ZipFile(file.path) as archive:
+            told = [(m.filename, m.file_size, m.CRC) for m in archive.infolist()]
+    except zipfile.BadZipFile as error:
+        raise failure(codes.E_DATA_001, f"{file.name} is no whole .npz file: {error}") from None
+    except OSError as error:
+        raise unreadable(file.name, error) from None
+    return repr(told).encode()
 
 
 def _array(

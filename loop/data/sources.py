@@ -15,7 +15,7 @@ from sexpgpu.ir.document import Stage
 from sexpgpu.loop.data.files import LocalFile, local_files
 from sexpgpu.loop.data.identity import Identity, identities
 from sexpgpu.loop.data.memory import Synthetic, inline_arrays
-from sexpgpu.loop.data.npz import open_arrays
+from sexpgpu.loop.data.npz import checksums, open_arrays
 from sexpgpu.loop.failure import failure
 
 KEPT = 1 << 28
@@ -182,20 +182,17 @@ def open_source(stage: Stage, loader: str, seed: int) -> tuple[Source, list[Iden
     if kind == "synthetic":
         return Synthetic(source, seed, loader), []
     parts: list[Source] = []
-    sums: list[bytes | None] = []
     files = local_files(source["path"], stage.base)
     at_hand = sum(file.size for file in files) <= KEPT
     for file in files:
         if at_hand:
             file.call_in()
         if kind == "npz":
-            arrays, told = open_arrays(file)
-            parts.append(Arrays(file.name, arrays, file, at_hand))
-            sums.append(told)
+            parts.append(Arrays(file.name, open_arrays(file), file, at_hand))
         elif kind == "text":
             stride = source.get("stride") or source["window"]
             parts.append(TextWindows(file, source["window"], stride, at_hand))
-            sums.append(None)
         else:
             raise failure(codes.E_DATA_005, f"a source of kind {kind!r} is not known")
-    return parts[0] if len(parts) == 1 else Concatenated(parts), identities(files, sums)
+    told = identities(files, checksums if kind == "npz" else None)
+    return parts[0] if len(parts) == 1 else Concatenated(parts), told

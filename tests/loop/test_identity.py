@@ -17,13 +17,13 @@ from sexpgpu.loop.checkpoint import read_meta
 from sexpgpu.loop.data import identity
 from sexpgpu.loop.data.files import LocalFile, local_files
 from sexpgpu.loop.data.identity import changed, identities
-from sexpgpu.loop.data.npz import open_arrays
+from sexpgpu.loop.data.npz import checksums
 
 
 def told(folder: Path, pattern: str) -> list[dict[str, Any]]:
     files = local_files(pattern, str(folder))
-    sums = [open_arrays(f)[1] if f.path.endswith(".npz") else None for f in files]
-    return [one.to_json() for one in identities(files, sums)]
+    found = identities(files, checksums if pattern.endswith(".npz") else None)
+    return [one.to_json() for one in found]
 
 
 def lines(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[str]:

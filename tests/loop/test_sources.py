@@ -1,5 +1,6 @@
 """Sources and declared fields: what is read, and what each misfit says."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import sexpgpu as sx
 from sexpgpu.diagnostics.model import SxError
 from sexpgpu.ir.document import Field, Stage
-from sexpgpu.loop.data import records, sources
+from sexpgpu.loop.data import identity, records, sources
 from sexpgpu.loop.data.records import Records
 
 
@@ -275,6 +276,45 @@ def test_a_file_that_changes_under_the_run(tmp_path: Path) -> None:
     with pytest.raises(SxError) as caught:
         records.read(np.array([0]))
     assert caught.value.diagnostics[0].code.id == "E-STORE-007"
+
+
+@pytest.mark.parametrize("kind", ["text", "npz"])
+@pytest.mark.parametrize("whole", [1 << 25, 0])
+def test_a_file_that_is_touched_under_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, whole: int
+) -> None:
+    """Purge policies of clusters make people touch their data."""
+    monkeypatch.setattr(identity, "WHOLE", whole)
+    file = tmp_path / f"a.{kind}"
+    if kind == "text":
+        file.write_bytes(b"0123456789")
+        given = stage(
+            {"kind": "text", "path": file.name, "window": 2}, ("tokens", "u8", (2,)), base=tmp_path
+        )
+    else:
+        np.savez(file, x=np.arange(5, dtype=np.uint8))
+        given = stage({"kind": "npz", "path": file.name}, ("x", "u8", ()), base=tmp_path)
+    records = Records(given, "train", 0)
+    before = records.read(np.arange(5))
+    data = file.read_bytes()
+    os.utime(file, (1, 1))
+    again = records.read(np.arange(5))
+    assert all(again[name].tobytes() == before[name].tobytes() for name in before)
+    if kind == "text":
+        file.write_bytes(data[::-1])
+    else:
+        np.savez(file, x=np.arange(5, dtype=np.uint8)[::-1])
+    os.utime(file, (2, 2))
+    with pytest.raises(SxError) as caught:
+        records.read(np.array([0]))
+    (found,) = caught.value.diagnostics
+    assert found.code.id == "E-STORE-007"
+    assert "other bytes" in found.notes[0].text
+    (tmp_path / "copy").write_bytes(data)
+    os.replace(tmp_path / "copy", file)  # what is mapped may be gone, on a file server
+    with pytest.raises(SxError) as caught:
+        records.read(np.array([0]))
+    assert "another file has taken its place" in caught.value.diagnostics[0].notes[0].text
 
 
 def test_a_kind_that_is_not_known() -> None:

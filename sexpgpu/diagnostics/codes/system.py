@@ -311,8 +311,8 @@ E_STORE_007 = code(
     "E-STORE-007",
     title="the file changed under the run",
     explain=(
-        "A file of the data has another size or date than when the run opened it, so records "
-        "would no longer be those recorded."
+        "A file of the data has another size, or other bytes, than when the run opened it, or was "
+        "replaced, so records might no longer be those recorded. (Another date alone is no matter.)"
     ),
     fix="keep data files unchanged while runs read them; start again with the new data",
 )
