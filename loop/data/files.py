@@ -14,8 +14,8 @@ from sexpgpu.loop.failure import failure
 class LocalFile:
     """A file at hand: `name` is what people are shown, `path` where it is read.
 
-    Its size, inode and date are those of the moment it was opened; `check_unchanged` looks again, since a
-    record read from another file of the same name would be another record.
+    Its size, inode and date are those of the moment it was opened; `check_unchanged` looks again,
+    since a record read from another file of the same name would be another record.
     """
 
     __slots__ = ("_known", "_stamp", "name", "path", "size")
