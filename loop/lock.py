@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
 import socket
 import time
@@ -104,29 +105,42 @@ class RunLock:
 
     def _judge(self, holder: Mapping[str, Any]) -> None:
         """Whether a lock that was left behind may be taken over."""
-        age = time.time() - holder.get("heartbeat", 0.0)
+        age = _age(holder)
         same_job = holder.get("job") is not None and holder.get("job") == job_id()
         if holder.get("machine") != _machine() and not same_job and age < STALE:
             raise self._held(holder)
         self.warning = warning(
             codes.W_CKPT_003,
             f"process {holder.get('pid')} on {holder.get('host')} left its lock; taken over",
-            f"its last heartbeat was {age:.0f} s ago",
+            _told(age),
         )
 
     def _held(self, holder: Mapping[str, Any]) -> Exception:
-        age = time.time() - holder.get("heartbeat", time.time())
+        age = _age(holder)
         return failure(
             codes.E_CKPT_007,
             f"process {holder.get('pid')} on {holder.get('host')} is writing "
             f"{os.path.dirname(self._path)}",
-            f"its last heartbeat was {age:.0f} s ago",
+            _told(age),
+            fix=f"if that process is gone, remove {self._path}" if age < -STALE else None,
         )
 
     def _write(self) -> None:
         data = json.dumps({**self._mine, "heartbeat": time.time()}).encode() + b"\n"
         os.pwrite(self._fd, data, 0)
         os.ftruncate(self._fd, len(data))
+
+
+def _age(holder: Mapping[str, Any]) -> float:
+    """Seconds since the heartbeat of a lock; without end where it has none."""
+    beat = holder.get("heartbeat")
+    return time.time() - beat if isinstance(beat, int | float) else math.inf
+
+
+def _told(age: float) -> str:
+    if age < 0:
+        return f"its last heartbeat was {-age:.0f} s from now: the clocks of the machines differ"
+    return f"its last heartbeat was {age:.0f} s ago" if age < math.inf else "it has no heartbeat"
 
 
 def _parsed(data: bytes) -> dict[str, Any] | None:

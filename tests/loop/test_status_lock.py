@@ -114,6 +114,26 @@ def test_another_machine_counts_as_alive_for_a_minute(
     lock.release()
 
 
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", "", "{", '{"heartbeat": "now"}', '{"heartbeat": null}']
+)
+def test_a_damaged_lock_holds_nobody_back(tmp_path: Path, text: str) -> None:
+    (tmp_path / "lock.json").write_text(text)
+    RunLock(str(tmp_path)).release()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_heartbeat_of_tomorrow_is_told_with_what_to_do(tmp_path: Path) -> None:
+    """The clock of the other machine was a day ahead: nobody can tell whether it is alive."""
+    other_machine(tmp_path, -86400)
+    with pytest.raises(SxError) as caught:
+        RunLock(str(tmp_path))
+    (found,) = caught.value.diagnostics
+    assert found.code.id == "E-CKPT-007"
+    assert "from now: the clocks" in found.notes[0].text
+    assert str(tmp_path / "lock.json") in (found.fix or "")
+
+
 def test_the_same_job_takes_over_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "4711")
     other_machine(tmp_path, 1, job_id())
