@@ -85,7 +85,7 @@ def test_json_that_is_not_utf_8_is_refused(sx, trained, tmp_path: Path) -> None:
         sx(*words, stdin=given.replace("x", "\udce9")),
         sx(*words, "--input", str(tmp_path / "bad.json")),
     ):
-        assert (found.code, found.json["error"]["code"]) == (3, "E-DATA-001")
+        assert (found.code, found.json["error"]["code"]) == (1, "E-DATA-001")
         assert "byte 2 cannot be decoded" in found.json["error"]["message"]
     (tmp_path / "mark.json").write_text(f"\ufeff{given}", encoding="utf-8")
     assert sx(*words, "--input", str(tmp_path / "mark.json")).code == 0
