@@ -117,7 +117,9 @@ def load(path: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     if filled:
         restore_args = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in filled}
         try:
-            with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
+            # zstd takes as long as all the rest of a save, and weights shrink by 7 % only
+            handler = ocp.PyTreeCheckpointHandler(use_compression=False)
+            with ocp.Checkpointer(handler) as checkpointer:
                 tensors |= checkpointer.restore(
                     os.path.abspath(os.path.join(path, "state")),
                     args=ocp.args.PyTreeRestore(restore_args=restore_args),
@@ -259,7 +261,9 @@ class Checkpointer:
         filled = {name: array for name, array in tensors.items() if array.size}
         if filled:  # Orbax refuses empty arrays; their type in meta.json is all of them
             ocp = _orbax()
-            with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
+            # zstd takes as long as all the rest of a save, and weights shrink by 7 % only
+            handler = ocp.PyTreeCheckpointHandler(use_compression=False)
+            with ocp.Checkpointer(handler) as checkpointer:
                 checkpointer.save(
                     os.path.abspath(os.path.join(directory, "state")),
                     args=ocp.args.PyTreeSave(filled),
