@@ -17,7 +17,8 @@ REDUCTIONS = ("mean", "sum", "max", "min", "last", "rms")
 
 
 class Series:
-    """The partial reduction of one series: a value (of any shape) and a weight, in f64."""
+    """The partial reduction of one series: a value (a float, or an array of any shape) and a
+    weight, in f64."""
 
     __slots__ = ("reduce", "value", "weight")
 
@@ -29,7 +30,7 @@ class Series:
     def add(self, value: Any, weight: float) -> None:
         """Take in a graph's `metric/NAME/value` and `/weight`: for mean and rms the value is
         weight times the mean (of squares); for the others it is the value itself."""
-        new = np.asarray(value, np.float64)
+        new = value if type(value) is float else np.asarray(value, np.float64)
         self.weight += float(weight)
         if self.value is None or self.reduce == "last":
             self.value = new
@@ -44,7 +45,7 @@ class Series:
         """The reduced value, a float or nested lists; of a mean with no weight, 0."""
         if self.value is None:
             return math.nan
-        value = self.value
+        value = np.asarray(self.value)
         if self.reduce in ("mean", "rms"):
             value = value / self.weight if self.weight else np.zeros_like(value)
         if self.reduce == "rms":
@@ -88,10 +89,10 @@ class Accumulator:
         return {
             name: {
                 "reduce": series.reduce,
-                "shape": None if series.value is None else list(series.value.shape),
+                "shape": None if series.value is None else list(np.shape(series.value)),
                 "value": []
                 if series.value is None
-                else [v.hex() for v in series.value.reshape(-1).tolist()],
+                else [v.hex() for v in np.ravel(series.value).tolist()],
                 "weight": series.weight.hex(),
             }
             for name, series in self._series.items()

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sexpgpu.loop.finish import finishers
 from sexpgpu.loop.metrics import Accumulator
+from sexpgpu.loop.report import Told
 from sexpgpu.loop.step import Step
 
 OF_THE_MACHINE = frozenset(
@@ -77,15 +76,13 @@ class Recorder:
     def follow(self, step: Step) -> None:
         """From now on the reports are of this step. What came before has been told."""
         self._step = step
-        self._terms = [t for t in step.terms if t != "objective"]
-        if self._terms and "objective" in step.terms:
-            self._terms.append("objective")
+        self._measured, self._updated = _sources(step)
         finish = finishers(step.document, step.train.name, "train/")
         self.sums = Accumulator(finish)
         self.between = Accumulator(finish)
         self._flops = step.flops
 
-    def add(self, values: Mapping[str, np.ndarray]) -> bool:
+    def add(self, values: Mapping[str, Told]) -> bool:
         """Take in one step's report; gives whether it was finite."""
         finite = bool(values["finite"])
         self._read_since += 1
@@ -93,12 +90,12 @@ class Recorder:
         self.sums.add("train/nonfinite", float(not finite), reduce="sum")
         if "overflow" in values:
             self.sums.add("train/loss-scale", values["loss-scale"], reduce="last")
-            self.sums.add("train/skipped", float(values["overflow"]), reduce="sum")
+            self.sums.add("train/skipped", values["overflow"], reduce="sum")
         overflowed = bool(values.get("overflow", False))
         if overflowed or finite or self._ignore:
-            self._add_measured(values)
+            self._take(self._measured, values)
         if not overflowed and (finite or self._ignore):
-            self._add_updated(values)
+            self._take(self._updated, values)
         return finite
 
     def ends_interval(self, done: int) -> bool:
@@ -165,35 +162,45 @@ class Recorder:
         self.between.restore(saved["between"])
         self.nonfinite = saved["nonfinite"]
 
-    def _add(self, name: str, value: Any, weight: float = 1.0, reduce: str = "mean") -> None:
-        self.sums.add(name, value, weight, reduce)
-        if self._has_curriculum:
-            self.between.add(name, value, weight, reduce)
-
-    def _add_measured(self, values: Mapping[str, np.ndarray]) -> None:
-        """What the forward pass of a step tells: it is true of a step that is skipped for its
-        gradients, too."""
-        self._add("train/loss", values["loss"])
-        for term in self._terms:
-            weight = float(values[f"loss/{term}/weight"])
-            self._add(f"train/{term}", values[f"loss/{term}/sum"], weight)
-        for name, value in values.items():
-            if name.startswith("metric/") and name.endswith("/value"):
-                metric = name.removeprefix("metric/").removesuffix("/value")
-                if metric not in self._step.update_reductions:
-                    reduce = self._step.reductions.get(metric, "mean")
-                    self._add(f"train/{metric}", value, _weight(values, metric), reduce)
-
-    def _add_updated(self, values: Mapping[str, np.ndarray]) -> None:
-        """What the gradients and updates of a step tell."""
-        self._add("train/grad-norm", values["grad-norm"])
-        for name, value in values.items():
-            if name.startswith("optim/"):
-                self._add(name, value)
-        for metric, reduce in self._step.update_reductions.items():
-            value = values[f"metric/{metric}/value"]
-            self._add(metric, value, _weight(values, metric), reduce)
+    def _take(self, sources: Sequence[_Source], values: Mapping[str, Told]) -> None:
+        for series, value, weight, reduce in sources:
+            told = values[value], 1.0 if weight is None else float(values[weight]), reduce
+            self.sums.add(series, *told)
+            if self._has_curriculum:
+                self.between.add(series, *told)
 
 
-def _weight(values: Mapping[str, np.ndarray], metric: str) -> float:
-    return float(values.get(f"metric/{metric}/weight", 1.0))
+class _Source(NamedTuple):
+    """Where a report holds what a series is made of; `weight` None: each step weighs the same."""
+
+    series: str
+    value: str
+    weight: str | None = None
+    reduce: str = "mean"
+
+
+def _sources(step: Step) -> tuple[list[_Source], list[_Source]]:
+    """What the forward pass of a step tells, which is true of a step that is skipped for its
+    gradients, too; and what its gradients and updates tell."""
+    reported = step.layout.types
+
+    def metric(name: str, series: str, reduce: str) -> _Source:
+        value, weight = (f"metric/{name}/{part}" for part in ("value", "weight"))
+        return _Source(series, value, weight if weight in reported else None, reduce)
+
+    measured = [_Source("train/loss", "loss")]
+    terms = [term for term in step.terms if term != "objective"]
+    if terms and "objective" in step.terms:
+        terms.append("objective")
+    for term in terms:
+        measured.append(_Source(f"train/{term}", f"loss/{term}/sum", f"loss/{term}/weight"))
+    for name in reported:
+        if name.startswith("metric/") and name.endswith("/value"):
+            told = name.removeprefix("metric/").removesuffix("/value")
+            if told not in step.update_reductions:
+                reduce = step.reductions.get(told, "mean")
+                measured.append(metric(told, f"train/{told}", reduce))
+    updated = [_Source("train/grad-norm", "grad-norm")]
+    updated += [_Source(name, name) for name in reported if name.startswith("optim/")]
+    updated += [metric(name, name, reduce) for name, reduce in step.update_reductions.items()]
+    return measured, updated

@@ -5,6 +5,8 @@ so that reading them is one transfer.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,6 +15,9 @@ from sexpgpu.ir.types import TensorType
 from sexpgpu.lowering.backend import Array, Engine
 from sexpgpu.ops import new_builder
 
+Told: TypeAlias = float | np.ndarray
+"""A value of a report."""
+
 
 class Layout:
     """Where each named f32 value lies in the vector. Values of other dtypes are cast."""
@@ -20,6 +25,11 @@ class Layout:
     def __init__(self, types: Mapping[str, TensorType]) -> None:
         self.types = dict(types)
         self.size = sum(type.size for type in types.values())
+        stops = accumulate(type.size for type in types.values())
+        self._places = [
+            (name, stop - type.size, stop, type.shape)
+            for (name, type), stop in zip(types.items(), stops, strict=True)
+        ]
         self._graph = self._pack_graph()
 
     def pack(self, engine: Engine, values: Mapping[str, Array]) -> Array:
@@ -30,14 +40,13 @@ class Layout:
         }
         return engine.call(self._graph, floats)["packed"]
 
-    def unpack(self, vector: np.ndarray) -> dict[str, np.ndarray]:
-        """The values by name, f32, in their shapes (views of the vector)."""
-        out: dict[str, np.ndarray] = {}
-        at = 0
-        for name, type in self.types.items():
-            out[name] = vector[at : at + type.size].reshape(type.shape)
-            at += type.size
-        return out
+    def unpack(self, vector: np.ndarray) -> dict[str, Told]:
+        """The values by name: numbers, and arrays f32 in their shapes (views of the vector)."""
+        numbers = vector.tolist()
+        return {
+            name: vector[start:stop].reshape(shape) if shape else numbers[start]
+            for name, start, stop, shape in self._places
+        }
 
     def _pack_graph(self) -> Graph:
         builder = new_builder()

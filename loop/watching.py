@@ -85,7 +85,7 @@ class Watching(Step):
         plain: dict[str, Any] = {}
         for name, value in values.items():
             if not name.startswith("metric/"):
-                plain[name] = value.astype(np.float64).tolist()
+                plain[name] = np.asarray(value, np.float64).tolist()
             elif name.endswith("/value"):
                 metric = name.removeprefix("metric/").removesuffix("/value")
                 of_update = self._of_updates.get(metric)
