@@ -75,7 +75,7 @@ def _mapped(unit: Unit, node: CallFixed, collects: bool) -> str:
         unit.emit(f"{made} = []")
         write_around(unit, applied, lambda: _over_elements(unit, applied, items, charge, body))
         return made
-    first, at = unit.held(value(unit, node.arguments[1])), unit.name("t")
+    first, at = unit.named(unit.held(value(unit, node.arguments[1]))), unit.name("t")
     with unit.block(f"if {first} is not NIL and not isinstance({first}, Cons):"):
         wrong = unit.slow(by_builtin(node.function, node.site))
         unit.emit(f"{wrong}({function_expression(unit, applied)}, {first})")
