@@ -247,6 +247,12 @@ def proper_items(value: Any) -> list[Any] | None:
     return items if end is NIL else None
 
 
+def unwalked_items(value: Any) -> list[Any] | None:
+    """As `proper_items`, but nothing is charged: the caller does."""
+    items, end = _gathered(value, is_circular_after)
+    return items if end is NIL else None
+
+
 def _circular_or_walked(at: Any, count: int) -> object:
     return is_circular_after(at, count) or walked(at, count)
 

@@ -21,7 +21,7 @@ from sexpgpu.lisp.values import NIL, Cons, String
 Keyed = tuple[Any, Any]  # (key, element)
 
 # The predicates of CL that Python knows: whether they compare texts, and whether small comes first.
-_ORDERS = {
+ORDERS = {
     "<": (False, True),
     ">": (False, False),
     "string<": (True, True),
@@ -50,7 +50,7 @@ def _natural_keys(keys: list[Any], predicate: Any) -> tuple[list[Any], bool] | N
     where the predicate is CL's own `<` or `>`, strings where it is `string<` or `string>`. No Lisp
     runs then. None otherwise."""
     function = as_function(predicate)
-    order = _ORDERS.get(function.name)
+    order = ORDERS.get(function.name)
     if order is None or function is not BUILTINS[function.name].function:
         return None
     texts, ascending = order
@@ -66,18 +66,26 @@ def _natural_keys(keys: list[Any], predicate: Any) -> tuple[list[Any], bool] | N
     return keys, ascending
 
 
+def natural_order(items: list[Any], keys: list[Any], predicate: Any) -> list[Any] | None:
+    """The items in the order of their keys, stably, where Python knows it; None where not."""
+    natural = _natural_keys(keys, predicate)
+    if natural is None:
+        return None
+    keys, ascending = natural
+    if keys is items:
+        return sorted(items, reverse=not ascending)
+    places = sorted(range(len(items)), key=keys.__getitem__, reverse=not ascending)
+    return [items[place] for place in places]
+
+
 def merge_sort(items: list[Any], predicate: Any, key: Any) -> list[Any]:
     """The items in order, stably; each key is computed once."""
     less = binary(predicate)
     get = key_function(key)
     keys = items if get is None else [get(item) for item in items]
-    natural = _natural_keys(keys, predicate)
-    if natural is not None:
-        keys, ascending = natural
-        if keys is items:
-            return sorted(items, reverse=not ascending)
-        places = sorted(range(len(items)), key=keys.__getitem__, reverse=not ascending)
-        return [items[place] for place in places]
+    ordered = natural_order(items, keys, predicate)
+    if ordered is not None:
+        return ordered
     runs: list[list[Keyed]] = [[pair] for pair in zip(keys, items, strict=True)]
     while len(runs) > 1:
         STATE.charge(len(items))

@@ -159,16 +159,24 @@ def _call_value(unit: Unit, node: CallValue, dest: Dest) -> None:
 
 def _apply(unit: Unit, node: ApplyNode, dest: Dest) -> None:
     from sexpgpu.lisp.evaluation import spread
+    from sexpgpu.lisp.hot.lists import elements, is_made, walk
 
     function = unit.name("t")
     unit.emit(f"{function} = {value(unit, node.function)}")
     values = unit.name("t")
-    given = operands(unit, node.arguments)
-    unit.emit(f"{values} = [{', '.join(given)}]")
+    *first, last = node.arguments
+    if is_made(unit, last):
+        given = [unit.held(value(unit, item)) for item in first]
+        items = elements(unit, last)
+        unit.emit(f"{values} = [{', '.join([*given, f'*{items}'])}]")
+        spreading = f"{unit.constant(walk)}({items})"
+    else:
+        unit.emit(f"{values} = [{', '.join(operands(unit, node.arguments))}]")
+        spreading = f"{unit.constant(spread)}({values})"
     unit.site(node.site)
     as_one = unit.constant(as_function)
     unit.emit(f"if type({function}) is not Function: {function} = {as_one}({function})")
-    unit.emit(f"{unit.constant(spread)}({values})")
+    unit.emit(spreading)
     unit.emit(f"{unit.constant(check_count)}({function}, len({values}))")
     unit.give(f"{function}.call(*{values})", dest, True)
 

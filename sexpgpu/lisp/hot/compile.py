@@ -17,7 +17,8 @@ from sexpgpu.lisp.tiers import FunctionTier, LoopTier
 
 Maker = Callable[[Any], Callable[..., Any]]
 
-for _name in ("nodes", "numbers", "calls", "inplace", "strings", "lists", "mapping", "choosing"):
+_WRITERS = "nodes numbers calls inplace strings lists mapping choosing sorting"
+for _name in _WRITERS.split():
     import_module(f"sexpgpu.lisp.hot.{_name}")  # they declare how kinds of nodes are written
 
 _LONG = 120  # lines of a body that is not written twice

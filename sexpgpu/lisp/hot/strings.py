@@ -13,6 +13,7 @@ from sexpgpu.lisp.builtins.sequence_search import LONGEST_PATTERN
 from sexpgpu.lisp.builtins.strings import upcase
 from sexpgpu.lisp.callnodes import CallFixed
 from sexpgpu.lisp.hot.inplace import asking, by_builtin, function_of, inplace, tested, uses
+from sexpgpu.lisp.hot.lists import elements, is_made, walk
 from sexpgpu.lisp.hot.numbers import both
 from sexpgpu.lisp.hot.parts import Dest
 from sexpgpu.lisp.hot.unit import Unit
@@ -184,6 +185,13 @@ def _pay(unit: Unit, node: CallFixed, size: str) -> None:
 
 @inplace("length")
 def _length(unit: Unit, node: CallFixed, dest: Dest) -> bool:
+    (argument,) = node.arguments
+    if is_made(unit, argument):  # a list
+        items = elements(unit, argument)
+        unit.site(node.site)
+        unit.emit(f"{unit.constant(walk)}({items})")
+        unit.give(f"len({items})", dest)
+        return True
     given = _Texts(unit, _parts(node))
     slow = unit.slow(by_builtin(node.function, node.site))
     done = f"len({given.texts[0]})"

@@ -80,7 +80,10 @@ SAME = {
           (every #'integerp (mapcar (lambda (x) (values x 'a)) (loop for i below n collect i)))
           (reduce (lambda (a b) (- a b)) (mapcar #'1+ (loop for i to n collect i)))
           (reduce #'max (mapcar #'1+ (loop for i to n collect (* 0.5 i))))
-          (reduce #'+ (mapcar #'identity (loop for i below n collect i)))))
+          (reduce #'+ (mapcar #'identity (loop for i below n collect i)))
+          (length (remove-if #'oddp (loop for i below n collect i)))
+          (apply #'+ k n (mapcar #'1+ (loop for i below n collect i)))
+          (apply (lambda (&rest r) (length r)) (loop repeat n collect k))))
         (mapcar (lambda (n) (f n 3)) '(0 1 2 5 33 255 256 257 513 1100))""",
     "loops whose lists are more than elements": """
         (defun f (l) (list
@@ -95,6 +98,18 @@ SAME = {
           (mapcar #'1+ (loop for x in l do (handler-case (error "x") (error () nil)) collect x))
           l))
         (list (f '(1 2)) (f '(1 2 3)) (f nil))""",
+    "lists sorted for another": """
+        (defun f (k n) (let ((l nil) (m (list 3 1 2)) (w nil) (x 7))
+          (dotimes (i n) (setq x (mod (+ (* 5 x) 3) 1000)) (push x l) (push (format nil "~d" x) w))
+          (list (nth k (sort l #'<)) (nth k (sort m #'>)) (nth k (stable-sort w #'string<)) (mapcar #'1+ (sort (list 2 1 k) #'<))
+                (nth k (sort (mapcar (lambda (x) (* 0.5 x)) (loop for i below n collect (- i))) #'<))
+                (reduce #'+ (sort (cons n l) #'<)) (nth 0 (sort nil #'<)) (nth k (sort (list 2.5 k) #'>)) (length (sort l #'<)) m)))
+        (list (f 0 3) (f 2 40) (f 1024 1030) (f 5000 30)
+              (handler-case (nth 0 (sort (list 2 'a) #'<)) (type-error (c) (type-error-datum c)))
+              (handler-case (nth 'a (sort (list 2 1) #'<)) (type-error (c) (type-error-datum c)))
+              (nth 0 (sort (list 1/2 1/3) #'<))
+              (let ((v nil)) (setq v (vector 3 1)) (handler-case (nth 0 (sort v #'<)) (type-error () :vector)))
+              (let ((c (list 1 2))) (setf (cddr c) c) (handler-case (nth 0 (sort (cons 0 c) #'<)) (type-error () :circular))))""",
     "lists of elements in loops and closures": """
         (let ((seen nil))
           (dotimes (i 4)
@@ -189,6 +204,7 @@ REPORTS = {
 (f '())
 (f '(1 2))""",
     "no list": "(defun f (l) (mapcar (lambda (x) x) l))\n(f '(1))\n(f 5)",
+    "a number for a list": "(defun f (x) (if x (mapcar #'car 5)))\n(f nil)\n(f t)",
     "a dotted list": "(defun f (l) (mapcar (lambda (x) x) l))\n(f '(1))\n(f '(1 . 2))",
     "no sequence": "(defun f (l) (remove-if (lambda (x) x) l))\n(f '(1))\n(f 5)",
     "a dotted list of reduce": "(defun f (l) (reduce (lambda (a b) (+ a b)) l))\n(f '(1))\n(f '(1 2 . 3))",
@@ -197,6 +213,9 @@ REPORTS = {
 (f (loop for i below 300 collect i))""",
     "an element that does not fit": "(defun f (l) (mapcar #'1+ (loop for x in l collect x)))\n(f '(1))\n(f '(1 a))",
     "a sum of elements": "(defun f (l) (reduce #'+ (mapcar (lambda (x) x) l)))\n(f '(1))\n(f '(1 a))",
+    "an element that cannot be sorted": "(defun f (a) (nth 0 (sort (list a 1) #'<)))\n(f 2)\n(f 'b)",
+    "no place in a sorted list": "(defun f (n) (nth n (sort (list 2 1) #'<)))\n(f 0)\n(f -1)",
+    "elements that do not add up": "(defun f (l) (apply #'+ (mapcar (lambda (x) x) l)))\n(f '(1))\n(f '(1 a))",
     "no elements": "(defun f (l) (reduce #'max (mapcar (lambda (x) x) l)))\n(f '(1))\n(f '())",
     "a test of an element": "(defun f (l) (remove-if #'oddp (mapcar (lambda (x) x) l)))\n(f '(1))\n(f '(1 a))",
     "the fuel of elements": """(defun f (n) (loop (remove-if (lambda (x) (> x 3)) (mapcar #'1+ (loop for i below n collect i)))))
