@@ -6,6 +6,7 @@ import atexit
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,10 @@ os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 if "SEXPGPU_CACHE" not in os.environ:
     os.environ["SEXPGPU_CACHE"] = tempfile.mkdtemp(prefix="sexpgpu-test-cache-")
     atexit.register(shutil.rmtree, os.environ["SEXPGPU_CACHE"], ignore_errors=True)
+
+# The processes that tests start find the package compiled, whatever this one was told.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A shell that runs the suite in the background has it ignore interrupts, and so would the processes
 # that tests start and interrupt.

@@ -129,8 +129,8 @@ class Probe:
 
         given = {k: jnp.asarray(v) for k, v in self.parameters.items()}
         with jax.default_matmul_precision("highest"):
-            wanted = np.asarray(apply(given))
-            gradients = jax.grad(loss)(given)
+            # one program: op by op, each shape of each op would be compiled by itself
+            wanted, gradients = jax.jit(lambda p: (apply(p), jax.grad(loss)(p)))(given)
         for device in ("interp", "cpu"):
             close(self.output(device), wanted, tolerance, f"output on {device}")
             found = self.gradients(device)

@@ -187,10 +187,11 @@ def test_batch_norm_in_a_run(device: str, micro: int, tmp_path: Path) -> None:
         return jnp.mean((y - x.sum(-1, keepdims=True)) ** 2)
 
     curve = []
+    of_part = jax.jit(jax.value_and_grad(loss))
     for x in batches(made, "train", 6):
         values, slopes = [], []
         for part in np.split(x, micro):
-            value, slope = jax.value_and_grad(loss)(p, jnp.asarray(part))
+            value, slope = of_part(p, jnp.asarray(part))
             values.append(float(value))
             slopes.append(slope)
             mean = 0.8 * mean + 0.2 * part.mean((0, 1))

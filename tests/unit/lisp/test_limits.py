@@ -162,7 +162,7 @@ def test_models_and_objectives_end_too(changed: dict[str, str]) -> None:
     }
     assert not check_text(LINE.format(**usual))
     source = Source("t.sx", LINE.format(**{**usual, **changed}))
-    compiled = compile_source(source, ".", limits=Limits(fuel=200_000))
+    compiled = compile_source(source, ".", limits=Limits(fuel=50_000))
     (found_,) = [d for d in compiled.diagnostics if d.severity == "error"]
     assert found_.code.id.startswith(("E-LIMIT", "E-PARAM")), found_
     assert found_.span is not None
