@@ -34,6 +34,8 @@ from sexpgpu.lisp.values import (
 )
 from sexpgpu.reader.printer import brief
 
+_STEPS = 32  # of fuel for a condition that is offered to handlers: it takes as long as many calls
+
 Action = Callable[[Condition], None]
 Cluster = tuple[tuple[Any, Action], ...]
 
@@ -92,6 +94,7 @@ class Restart:
 
 def run_handlers(condition: Condition) -> None:
     """Offer a condition to the active handlers, innermost first; returns when all declined."""
+    STATE.charge(_STEPS)
     saved = STATE.handlers
     site = STATE.site
     try:

@@ -108,6 +108,8 @@ def test_ends_with_a_code_and_a_place(text: str, code: str) -> None:
         ('(format nil "~1000{~0*~}" (list 1))', 16_000),
         ('(format nil "~1000:{~0*~}" (make-list 1000))', 16_000),
         ("(macroexpand (cons 1 (make-list 100000)))", 300_000),
+        ('(dotimes (i 1000) (ignore-errors (error "x")))', 32_000),
+        ("(dotimes (i 1000) (handler-case (car i) (error () 1)))", 32_000),
     ],
 )
 def test_what_takes_long_takes_as_much_fuel(text: str, fuel: int) -> None:
