@@ -82,7 +82,7 @@ def _trained(
     """The state after so many steps of the evaluator in each stage, of a run of `total`."""
     state = initial_state(document)
     done: list[Step] = []
-    for at, program in enumerate(programs(document, readers)):
+    for at, program in enumerate(programs(document)):
         step, watching = program.step, program.watching
         if step in done:
             continue
@@ -95,9 +95,9 @@ def _trained(
             rows = {b.path: first_rows(document, b, batch) for b in with_rows(document)}
             state = {**state, "buffer": {**state["buffer"], **rows}}
         leg = Leg(at, first, 0, 0)
-        context = StepContext(program.batches, total, document.run.seed, types, leg)
+        context = StepContext(readers[at], total, document.run.seed, types, leg)
         schedule = Schedule(document, [], total, 1)
-        feeds = Feeder(document, program.batches, context, schedule, engine.backend, first)
+        feeds = Feeder(document, readers[at], context, schedule, engine.backend, first)
         for number in range(first, first + steps):
             engine.step = number
             feed = feeds.one(number)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from sexpgpu.loop.feeds import Feed, reporting
@@ -15,6 +17,21 @@ from sexpgpu.lowering.backend import Backend, Compiled
 
 _WATCHED = 0
 """In the place of a dispatch's number of steps: the executable that takes diagnostics."""
+
+
+def ahead(backend: Backend, function: Callable[..., Any], types: Sequence[Any]) -> Future[Compiled]:
+    """The executable of a step, compiled in a thread of its own for trees of those types, which
+    are yet to come. A process that ends by itself waits for the thread."""
+    coming: Future[Compiled] = Future()
+
+    def work() -> None:
+        try:
+            coming.set_result(backend.compile(function, types))
+        except BaseException as error:  # noqa: BLE001  raised again where the result is taken
+            coming.set_exception(error)
+
+    threading.Thread(target=work, name="sexpgpu-ahead").start()
+    return coming
 
 
 class Executables:
@@ -56,9 +73,10 @@ class Executables:
             return compiled
         began = time.perf_counter()
         self._status.update(state="compiling")
-        compiled = interruptible(
-            lambda: self._backend.compile(function, examples, donate=donate), self._requests
-        )
+        make = lambda: self._backend.compile(function, examples, donate=donate)  # noqa: E731
+        if key == 1 and program.coming is not None:
+            make, program.coming = program.coming.result, None
+        compiled = interruptible(make, self._requests)
         if compiled is None:
             self.abandoned = True
             return None

@@ -32,7 +32,7 @@ def non_finite(trainer: Trainer, found: NonFiniteError, run_directory: str) -> S
     parts.checkpointer.wait()
     trainer.announce_saved()
     feed = trainer.feeder(step).one(step)
-    batches, batch = trainer.program.batches, trainer.course.leg.batch(step)
+    batches, batch = trainer.batches, trainer.course.leg.batch(step)
     culprit = diagnose.find(trainer.program.step, before, feed, trainer.host_constants)
     loss, norm = float(found.values["loss"]), float(found.values["grad-norm"])
     what = f"the loss is {loss}" if not np.isfinite(loss) else f"the gradient norm is {norm}"

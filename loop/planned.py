@@ -1,29 +1,30 @@
-"""The types of what a training step takes, from the document alone: to lower and compile a step
-without data and without a state (`explain --lowering`)."""
+"""The types of what a training step takes, from the document alone: to compile a step while data
+are opened and a state is made, or without any (`explain --lowering`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sexpgpu.ir.document import STREAM_START, Document, Stage
 from sexpgpu.ir.types import SCALAR_F32, TensorType
 from sexpgpu.loop.feeds import reporting
 from sexpgpu.loop.scaling import is_scaled
+from sexpgpu.loop.stages import Program, context_read
 from sexpgpu.loop.statistics import wanted
-from sexpgpu.loop.step import Step, context_types
 
 _I32 = TensorType((), "i32")
 _BOOL = TensorType((), "bool")
 
 
-def planned_step(document: Document) -> tuple[Callable[..., Any], list[Any]]:
-    """The step of the first stage as a run compiles it, and TensorTypes in the shape of its
-    trees: state, feed, constants (see `step.py`)."""
+def planned_step(
+    document: Document, made: Sequence[Program]
+) -> tuple[Callable[..., Any], list[Any]]:
+    """The step of the first stage as a run of these programs compiles it, and TensorTypes in the
+    shape of its trees: state, feed, constants (see `step.py`)."""
     stage = document.loader(document.run.train).stages[0]
-    step = Step(document, stage.name, document.run.microbatches_in(stage))
-    trees = [state_types(document), feed_types(document, stage, step), wanted(document)]
-    return reporting(step), trees
+    feed = feed_types(document, stage, context_read(document, made))
+    return reporting(made[0].step), [state_types(document), feed, wanted(document)]
 
 
 def state_types(document: Document) -> dict[str, Any]:
@@ -55,9 +56,9 @@ def state_types(document: Document) -> dict[str, Any]:
     }
 
 
-def feed_types(document: Document, stage: Stage, step: Step) -> dict[str, Any]:
-    """The types of a feed of one step: what the host works out."""
-    read = context_types(document, step.train)
+def feed_types(document: Document, stage: Stage, read: Mapping[str, TensorType]) -> dict[str, Any]:
+    """The types of a feed of one step of a run whose steps read these ctx keys: what the host works
+    out."""
     batch = {f.name: TensorType((stage.batch, *f.shape), f.dtype) for f in stage.fields}
     if stage.streams:
         batch[STREAM_START] = TensorType((stage.batch,), "bool")

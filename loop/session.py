@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -16,23 +17,25 @@ from sexpgpu.loop.beginning import Beginning, begin, passes_due, tell_last_inter
 from sexpgpu.loop.data.opened import Opened
 from sexpgpu.loop.evaluate import Pass
 from sexpgpu.loop.events import check_mark
+from sexpgpu.loop.executables import ahead
 from sexpgpu.loop.failure import STOPPED, failure
 from sexpgpu.loop.guard import non_finite
 from sexpgpu.loop.ledger import Ledger, machine_of
 from sexpgpu.loop.lock import RunLock
 from sexpgpu.loop.moving import Curriculum
+from sexpgpu.loop.planned import planned_step
 from sexpgpu.loop.predict import surroundings
 from sexpgpu.loop.profiling import Profiling
 from sexpgpu.loop.progress import Progress
 from sexpgpu.loop.recorder import Recorder
 from sexpgpu.loop.run import RunOptions, RunResult
-from sexpgpu.loop.schedule import Schedule, steps_together
+from sexpgpu.loop.schedule import AUTO_LEAST, Schedule, steps_together
 from sexpgpu.loop.signals import Requests, interruptible, listening
-from sexpgpu.loop.stages import programs
+from sexpgpu.loop.stages import Program, most_flops, programs
 from sexpgpu.loop.statistics import compute as statistics
 from sexpgpu.loop.targets.fan import Fan
 from sexpgpu.loop.train import COMPLETE, NonFiniteError, Parts, Trainer
-from sexpgpu.lowering.backend import Backend, open_backend
+from sexpgpu.lowering.backend import Backend, Compiled, open_backend
 from sexpgpu.lowering.peaks import peak_flops
 
 T = TypeVar("T")
@@ -66,6 +69,7 @@ class Session:
         self._machine: Mapping[str, Any] = {}
         self._saver: checkpoint.Checkpointer | None = None
         self._trainer: Trainer | None = None
+        self._coming: Future[Compiled] | None = None  # the step, compiled while all else is opened
 
     def listening(self) -> AbstractContextManager[None]:
         """Signals act on the run while this context is open, to the end of `close`."""
@@ -90,13 +94,15 @@ class Session:
         replaces = self.options.fresh and directory.holds_any(start.directory)
         if start.path is None and not replaces:
             self._open_ledger(start, lock)
+        backend = open_backend(self.options.device, deterministic=self.options.deterministic)
+        made = programs(self.document)
+        self._compile_ahead(backend, made, start)
         # data may be far away, and hang; so may the disk that holds the checkpoint
         begun = self._unless_stopped(lambda: self._open_and_begin(start))
         if begun is None:
             return
         steps, beginning = begun
         self._tell_steps(beginning, steps)
-        backend = open_backend(self.options.device, deterministic=self.options.deterministic)
         described = backend.describe()
         peak = self.options.peak_flops or peak_flops(described["kind"], self.document.run.precision)
         self._machine = machine_of(backend, peak)
@@ -113,7 +119,7 @@ class Session:
             directory.make(start.directory)
         ledger = self._ledger or self._open_ledger(start, lock)
         self._tell_steps(beginning, steps)
-        trainer = self._build(backend, start, lock, ledger, beginning, steps)
+        trainer = self._build(backend, made, start, lock, ledger, beginning, steps)
         self._write_down(start, ledger, beginning, steps)
         tell_last_interval(trainer)
         try:
@@ -192,6 +198,15 @@ class Session:
         self.result.summary = before.get("summary", {})
         return True
 
+    def _compile_ahead(self, backend: Backend, made: list[Program], start: resume.Start) -> None:
+        """Begin to compile the step while all else is opened, where one step is what the first
+        dispatch runs: at step 0 always, later where no dispatch has more."""
+        document = self.document
+        steps = self.options.steps or document.run.steps or AUTO_LEAST
+        together = steps_together(document, backend.name, most_flops(made), steps)
+        if backend.name != "interp" and (start.path is None or together == 1):
+            made[0].coming = self._coming = ahead(backend, *planned_step(document, made))
+
     def _claim(self, start: resume.Start) -> RunLock:
         """The run directory, made and locked."""
         directory.make(start.directory)
@@ -244,6 +259,7 @@ class Session:
     def _build(
         self,
         backend: Backend,
+        made: list[Program],
         start: resume.Start,
         lock: RunLock,
         ledger: Ledger,
@@ -251,10 +267,8 @@ class Session:
         steps: int,
     ) -> Trainer:
         document = self.document
-        made = programs(document, self._data.training)
         step, moves = made[0].step, self._curriculum()
-        flops = max(program.step.flops for program in made)
-        together = steps_together(document, backend.name, flops, steps)
+        together = steps_together(document, backend.name, most_flops(made), steps)
         self._saver = checkpoint.Checkpointer(start.directory, document.run.checkpoint)
         facts = {
             "manifest": document.manifest,
@@ -266,6 +280,7 @@ class Session:
             document=document,
             backend=backend,
             programs=made,
+            batches=self._data.training,
             curriculum=moves,
             passes=self._passes,
             schedule=Schedule(document, self._passes, steps, together),
@@ -334,6 +349,7 @@ class Session:
             error = SxError(*result.diagnostics)
         if error is not None:
             self._reason = "failed"
+        result.abandoned |= self._coming is not None and not self._coming.done()
         try:
             if self._saver is not None and error is not None:
                 self._saver.abandon()

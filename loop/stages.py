@@ -7,14 +7,15 @@ resumed run reads the same batches, in the same stages, as one that was never in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from sexpgpu.diagnostics.codes.system import E_CKPT_005
 from sexpgpu.ir.document import Document, Stage
 from sexpgpu.ir.structure import structure
-from sexpgpu.loop.data.loader import TrainingBatches
+from sexpgpu.ir.types import TensorType
 from sexpgpu.loop.failure import failure
-from sexpgpu.loop.step import Step
+from sexpgpu.loop.step import Step, context_types
 from sexpgpu.loop.watching import Watching
 from sexpgpu.lowering.backend import Compiled
 
@@ -92,31 +93,31 @@ class Course:
 
 
 class Program:
-    """The step of a stage and its batches. Stages whose steps are alike share the step and what
-    was `compiled` of it: by the steps of a dispatch, 0 for that which takes diagnostics."""
+    """The step of a stage. Stages whose steps are alike share the step and what was `compiled` of
+    it: by the steps of a dispatch, 0 for that which takes diagnostics. `coming`: the executable of
+    one step, which is being compiled already."""
 
-    __slots__ = ("batches", "compiled", "name", "step", "watching")
+    __slots__ = ("coming", "compiled", "name", "step", "watching")
 
     def __init__(
         self,
         name: str,
         step: Step,
         watching: Watching | None,
-        batches: TrainingBatches,
         compiled: dict[int, Compiled],
     ) -> None:
         self.name = name
         self.step = step
         self.watching = watching
-        self.batches = batches
         self.compiled = compiled
+        self.coming: Future[Compiled] | None = None
 
 
-def programs(document: Document, readers: Sequence[TrainingBatches]) -> list[Program]:
+def programs(document: Document) -> list[Program]:
     """One for each stage of the training loader, in order."""
     made: list[Program] = []
     run = document.run
-    for stage, batches in zip(document.loader(run.train).stages, readers, strict=True):
+    for stage in document.loader(run.train).stages:
         microbatches = run.microbatches_in(stage)
         step = Step(document, stage.name, microbatches)
         watching: Watching | None = None
@@ -125,10 +126,25 @@ def programs(document: Document, readers: Sequence[TrainingBatches]) -> list[Pro
             watching = None if watching.is_empty else watching
         like = next((p for p in made if _key(p.step, p.watching) == _key(step, watching)), None)
         if like is None:
-            made.append(Program(stage.name, step, watching, batches, {}))
+            made.append(Program(stage.name, step, watching, {}))
         else:
-            made.append(Program(stage.name, like.step, like.watching, batches, like.compiled))
+            made.append(Program(stage.name, like.step, like.watching, like.compiled))
     return made
+
+
+def most_flops(made: Sequence[Program]) -> int:
+    """The floating point operations of the dearest step."""
+    return max(program.step.flops for program in made)
+
+
+def context_read(document: Document, made: Sequence[Program]) -> dict[str, TensorType]:
+    """The ctx keys that any of the steps reads, with their types: every feed of a run has them."""
+    found: dict[str, TensorType] = {}
+    for program in made:
+        for step in (program.step, program.watching):
+            if step is not None:
+                found |= context_types(document, step.train)
+    return found
 
 
 def _key(step: Step, watching: Watching | None) -> Any:

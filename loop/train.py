@@ -25,6 +25,7 @@ from sexpgpu.loop.averages import Averages
 from sexpgpu.loop.best import Best
 from sexpgpu.loop.checkpoint import Checkpointer, Saved
 from sexpgpu.loop.context import StepContext
+from sexpgpu.loop.data.loader import TrainingBatches
 from sexpgpu.loop.evaluate import Pass
 from sexpgpu.loop.events import EventLog
 from sexpgpu.loop.executables import Executables
@@ -34,11 +35,12 @@ from sexpgpu.loop.initial import flattened
 from sexpgpu.loop.moving import Curriculum
 from sexpgpu.loop.profiling import Profiling
 from sexpgpu.loop.recorder import Recorder
+from sexpgpu.loop.report import Told
 from sexpgpu.loop.schedule import Schedule
 from sexpgpu.loop.signals import Requests
-from sexpgpu.loop.stages import Course, Leg, Program
+from sexpgpu.loop.stages import Course, Leg, Program, context_read
 from sexpgpu.loop.status import Status
-from sexpgpu.loop.step import StepState, context_types
+from sexpgpu.loop.step import StepState
 from sexpgpu.lowering.backend import Backend
 
 COMPLETE = ("finished", "stopped early")
@@ -48,10 +50,10 @@ COMPLETE = ("finished", "stopped early")
 class NonFiniteError(Exception):
     """The finite guard has stopped the run: which step, and what its report said."""
 
-    def __init__(self, step: int, values: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, step: int, values: Mapping[str, Told]) -> None:
         super().__init__(f"step {step}")
         self.step = step
-        self.values = {name: array.copy() for name, array in values.items()}
+        self.values = dict(values)
 
 
 class Parts(NamedTuple):
@@ -60,6 +62,7 @@ class Parts(NamedTuple):
     document: Document
     backend: Backend
     programs: list[Program]  # one for each stage of the training loader
+    batches: list[TrainingBatches]  # likewise
     curriculum: Curriculum | None
     passes: list[Pass]
     schedule: Schedule
@@ -93,11 +96,7 @@ class Trainer:
         self.constants = parts.backend.put(dict(constants))
         self.host_constants = dict(constants)
         self._facts = dict(facts)
-        self._context_types: dict[str, TensorType] = {}
-        for program in parts.programs:
-            for step in (program.step, program.watching):
-                if step is not None:
-                    self._context_types |= context_types(parts.document, step.train)
+        self._context_types = context_read(parts.document, parts.programs)
         self.averages = Averages(parts.document, parts.backend)
         self.executables = Executables(parts.backend, parts.requests, parts.status, parts.recorder)
         self._unread: deque[tuple[int, int, Any]] = deque()
@@ -130,16 +129,21 @@ class Trainer:
         """What runs the steps of the stage that the run is in."""
         return self.parts.programs[self.course.leg.stage]
 
+    @property
+    def batches(self) -> TrainingBatches:
+        """The batches of the stage that the run is in."""
+        return self.parts.batches[self.course.leg.stage]
+
     def feeder(self, step: int, leg: Leg | None = None) -> Feeder:
         """Makes the feeds of a leg, by default the one that the run is on, from a step on."""
         parts = self.parts
         context = self._context(self._context_types, leg)
-        batches = parts.programs[context.leg.stage].batches
+        batches = parts.batches[context.leg.stage]
         return Feeder(parts.document, batches, context, parts.schedule, parts.backend, step)
 
     def _context(self, types: Mapping[str, TensorType], leg: Leg | None = None) -> StepContext:
         parts, leg = self.parts, leg or self.course.leg
-        batches = parts.programs[leg.stage].batches
+        batches = parts.batches[leg.stage]
         return StepContext(batches, parts.schedule.steps, parts.document.run.seed, types, leg)
 
     # -- the loop ---------------------------------------------------------------------------
@@ -290,7 +294,7 @@ class Trainer:
         staged = {"stage": self.course.stage} if len(parts.programs) > 1 else {}
         parts.events.append("train", step, metrics=series, **staged)
 
-    def _skipped(self, step: int, values: Mapping[str, np.ndarray]) -> None:
+    def _skipped(self, step: int, values: Mapping[str, Told]) -> None:
         self.warn(
             warning(
                 W_RUN_031,

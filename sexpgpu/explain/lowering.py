@@ -22,9 +22,10 @@ def lowering(document: Document, platform: str) -> dict[str, Any]:
     for the platform. `notes` say why, and what differs from a run. Every op of the IR has a rule of
     its own for both platforms, so nothing falls back."""
     from sexpgpu.loop.planned import planned_step
+    from sexpgpu.loop.stages import programs
     from sexpgpu.lowering.xla.inspect import program
 
-    step, trees = planned_step(document)
+    step, trees = planned_step(document, programs(document))
     made = program(step, trees, (0,), platform)
     ops = Counter(re.findall(r"\bstablehlo\.(\w+)", made.stablehlo))
     found: dict[str, Any] = {

@@ -230,8 +230,7 @@ def test_both_backends_turn_alike(whole: sx.Run, tmp_path: Path) -> None:
 
 def test_stages_that_are_alike_share_an_executable() -> None:
     document = compiled().document
-    readers = [TrainingBatches(s, "train", 0) for s in document.loader("train").stages]
-    first, many, last = programs(document, readers)
+    first, many, last = programs(document)
     assert first.compiled is last.compiled
     assert first.compiled is not many.compiled
     assert (many.step.microbatches, many.step.batch) == (2, 6)

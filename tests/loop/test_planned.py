@@ -15,6 +15,7 @@ from sexpgpu.loop.feeds import Feeder
 from sexpgpu.loop.initial import initial_state
 from sexpgpu.loop.planned import planned_step
 from sexpgpu.loop.schedule import Schedule
+from sexpgpu.loop.stages import programs
 from sexpgpu.loop.statistics import compute
 from sexpgpu.loop.step import Step, context_types
 from sexpgpu.lowering.interp.dtypes import NUMPY
@@ -68,7 +69,7 @@ def test_planned_types_are_those_of_a_run(name: str) -> None:
     batches = TrainingBatches(stage, document.run.train, document.run.seed)
     context = StepContext(batches, 4, 0, context_types(document, step.train))
     feeder = Feeder(document, batches, context, Schedule(document, [], 4, 1), None, 0)  # type: ignore[arg-type]
-    _, (state, feed, constants) = planned_step(document)
+    _, (state, feed, constants) = planned_step(document, programs(document))
     assert kinds(state) == kinds(initial_state(document))
     assert kinds(feed) == kinds(feeder.one(0))
     assert kinds(constants) == kinds(compute(document))
