@@ -194,6 +194,12 @@ def _check(options: RunOptions) -> None:
             f"{options.steps} steps cannot be run",
             fix="give a positive number of steps",
         )
+    if options.resume == "":  # of a variable that a script has not set
+        raise failure(
+            codes.E_RUN_033,
+            "the run is to be resumed from an empty name",
+            fix="name latest, a step, or a path",
+        )
     if options.time_limit is not None and options.time_limit <= 0:
         raise failure(codes.E_RUN_033, f"a time limit of {options.time_limit:g} s is no time")
     if "://" in options.runs or not options.runs:

@@ -420,7 +420,15 @@ def test_a_run_that_never_began_may_be_started_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"steps": 0}, {"steps": -1}, {"time_limit": 0.0}, {"slug": "a/b"}, {"slug": ""}]
+    "options",
+    [
+        {"steps": 0},
+        {"steps": -1},
+        {"time_limit": 0.0},
+        {"slug": "a/b"},
+        {"slug": ""},
+        {"resume": ""},
+    ],
 )
 def test_options_that_make_no_sense(tmp_path: Path, options: dict[str, Any]) -> None:
     result = run(make(), tmp_path, **options)
