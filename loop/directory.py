@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from sexpgpu.diagnostics.codes import run as run_codes
@@ -140,16 +141,20 @@ def write_experiment(
 ) -> None:
     """The IR document, the manifest, and every source file byte for byte.
 
-    Sources keep their names, made relative and free of `..`; the manifest lists their SHA-256.
+    Sources keep their names, made relative and free of `..`; those that would so be called alike
+    lie in folders `2`, `3`, … The manifest lists their SHA-256.
     """
     write_durably(os.path.join(directory, IR_FILE), ir_text.rstrip("\n"))
     write_durably(
         os.path.join(directory, MANIFEST_FILE),
         json.dumps(events.plain(manifest), indent=1, sort_keys=True, ensure_ascii=False),
     )
+    used: set[str] = set()
     for source in sources:
-        parts = [p for p in source.name.split("/") if p not in ("", ".", "..")]
-        target = os.path.join(directory, SOURCES, *parts)
+        name = os.path.join(*[p for p in source.name.split("/") if p not in ("", ".", "..")])
+        places = (name if n == 1 else os.path.join(str(n), name) for n in count(1))
+        used.add(place := next(p for p in places if p not in used))
+        target = os.path.join(directory, SOURCES, place)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with open(target, "w", encoding="utf-8", newline="") as file:
             file.write(source.text)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import sexpgpu as sx
-from sexpgpu.loop.checkpoint import load
+from sexpgpu.loop.checkpoint import load, read_meta
 
 HEAD = """
 (require "sexpgpu/nn" :as nn)
@@ -219,3 +221,26 @@ def test_no_steps_are_an_error() -> None:
         sx.compile_text(
             ODD.replace("LR", "0.1").replace("OTHERS", "").replace(":steps 4", ":steps 0")
         )
+
+
+def test_a_run_gives_back_every_byte_of_its_text(tmp_path: Path) -> None:
+    """And one character changed in a required module, be it of a comment, changes the manifest."""
+    module = "; ünï\r\n(defun rate () 0.1)\n"
+    text = ODD.replace("(defrun", '(require "./mine.sx" :as mine)\n(defrun').replace(
+        "LR", "(mine:rate)"
+    )
+    file = tmp_path / "a.sx"
+    file.write_text(text.replace("OTHERS", ""))
+    manifests: list[Any] = []
+    for said in (module, module.replace("ünï", "üni")):
+        (tmp_path / "mine.sx").write_bytes(said.encode())
+        run = sx.compile(file).run(runs=str(tmp_path), slug="run", device="interp", fresh=True)
+        meta = read_meta(f"{run.directory}/checkpoints/4")
+        kept = {Path(one["name"]).name: one["text"] for one in meta["sources"]}
+        assert (kept["a.sx"], kept["mine.sx"]) == (file.read_text(), said)
+        (copy,) = Path(str(run.directory)).glob("sources/**/mine.sx")
+        assert copy.read_bytes() == said.encode()
+        manifests.append({Path(e["name"]).name: e["sha256"] for e in meta["manifest"]["sources"]})
+    assert manifests[0]["a.sx"] == manifests[1]["a.sx"] == sha256(file.read_bytes()).hexdigest()
+    assert manifests[1]["mine.sx"] == sha256((tmp_path / "mine.sx").read_bytes()).hexdigest()
+    assert manifests[0]["mine.sx"] != manifests[1]["mine.sx"]

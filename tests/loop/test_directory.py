@@ -58,8 +58,11 @@ def test_sources_are_kept_to_the_byte(tmp_path: Path) -> None:
     directory.make(str(tmp_path))
     directory.write_experiment(
         str(tmp_path), '{"a":1}', {"entry": "x.sx"},
-        [Source("../lib/x.sx", text), Source("/abs/y.sx", "y")],
+        [Source("../lib/x.sx", text), Source("/abs/y.sx", "y"), Source("lib/x.sx", "x"),
+         Source("lib/../../lib/x.sx", "z")],
     )  # fmt: skip
+    assert (tmp_path / "sources/2/lib/x.sx").read_text() == "x"
+    assert (tmp_path / "sources/lib/lib/x.sx").read_text() == "z"
     assert (tmp_path / "sources/lib/x.sx").read_bytes() == text.encode()
     assert (tmp_path / "sources/abs/y.sx").read_text() == "y"
     assert json.loads((tmp_path / "experiment.ir.json").read_text()) == {"a": 1}
