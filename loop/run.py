@@ -27,7 +27,7 @@ class RunOptions:
     time_limit   seconds after which to stop, checkpointed
     quiet        no progress on stderr;  stream: elsewhere than stderr
     on_event     called with each event record
-    handle_signals  SIGTERM, SIGINT and SIGUSR1 act on the run (main thread only)
+    handle_signals  SIGTERM, SIGINT, SIGHUP and SIGUSR1 act on the run (main thread only)
     deterministic   only kernels that give the same bits in every run (cuda)
     log             targets besides the events: csv[:FILE], tensorboard[:DIR], wandb, mlflow
     profile      a directory for a profile of ten steps after the first

@@ -1,5 +1,5 @@
-"""Signals of a run: SIGTERM and SIGINT stop it after the step in flight, a second one at once;
-SIGUSR1 asks for a checkpoint; a time limit acts as SIGTERM.
+"""Signals of a run: SIGTERM, SIGINT and SIGHUP stop it after the step in flight, a second one at
+once; SIGUSR1 asks for a checkpoint; a time limit acts as SIGTERM.
 
 Python runs a handler only between two of its own instructions, and a compilation or a device wait
 may hold the main thread for minutes. So the C-level wake-up descriptor is read by a thread, which
@@ -21,7 +21,7 @@ from sexpgpu.loop.failure import KILLED
 
 T = TypeVar("T")
 
-_STOP = (signal.SIGTERM, signal.SIGINT)
+_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _POLL = 0.05
 
 
@@ -76,14 +76,15 @@ class Requests:
         return [self._received.popleft() for _ in range(len(self._received))]
 
     def receive(self, number: int) -> bool:
-        """Note a signal; true when it is the second that asks to stop."""
+        """Note a signal; true when it is the second that asks to stop. A SIGHUP is no second one:
+        a terminal that is closed sends several."""
         name = signal.Signals(number).name
         self._received.append(name)
         if number == signal.SIGUSR1:
             self._checkpoint.set()
             return False
         if self._signal is not None:
-            return True
+            return number != signal.SIGHUP
         self._signal = name
         return False
 
@@ -93,7 +94,8 @@ def listening(requests: Requests, last_words: Callable[[], None] = lambda: None)
     """Deliver signals to `requests` while the block runs; then restore what was there.
 
     On a second stop signal: `last_words()`, then the process exits with status 130. Only the main
-    thread can install handlers: elsewhere (a notebook's worker) this does nothing.
+    thread can install handlers: elsewhere (a notebook's worker) this does nothing. A
+    SIGHUP that is ignored stays so: the process was started to outlive its terminal (nohup).
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -102,7 +104,9 @@ def listening(requests: Requests, last_words: Callable[[], None] = lambda: None)
     os.set_blocking(sender, False)
     previous_wakeup = signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
     previous: dict[int, Any] = {
-        number: signal.signal(number, _nothing) for number in (*_STOP, signal.SIGUSR1)
+        number: signal.signal(number, _nothing)
+        for number in (*_STOP, signal.SIGUSR1)
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
     }
 
     def read() -> None:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 LONG = {"steps": 10_000_000, "every": None, "log_every": 5, "eval_every": None}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_stop_signal(child: Callable[..., Any], number: signal.Signals) -> None:
     one = child(LONG)
     one.until_step(20)

@@ -22,7 +22,7 @@ def eventually(condition) -> bool:
     return condition()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_the_first_stop_signal_asks(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     requests = Requests()
@@ -35,6 +35,29 @@ def test_the_first_stop_signal_asks(number: signal.Signals) -> None:
         assert requests.take_received() == []
     assert signal.getsignal(number) is before
     assert not [t for t in threading.enumerate() if t.name == "sexpgpu-signals"]
+
+
+def test_a_terminal_that_is_closed_tells_so_more_than_once() -> None:
+    """The shell, and the system: that is one wish to stop."""
+    requests = Requests()
+    assert not requests.receive(signal.SIGHUP)
+    assert not requests.receive(signal.SIGHUP)
+    assert requests.stop == "SIGHUP"
+    assert requests.receive(signal.SIGTERM)
+
+
+def test_under_nohup_a_terminal_does_not_matter() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        requests = Requests()
+        with listening(requests):
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGUSR1)  # which comes after it
+            assert eventually(requests._checkpoint.is_set)
+        assert not requests.stopping()
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_usr1_asks_for_a_checkpoint() -> None:
