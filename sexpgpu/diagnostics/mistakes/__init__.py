@@ -70,11 +70,11 @@ RULES: dict[Code, tuple[Rule, ...]] = {
     lisp.E_NAME_004: (values.operator_name,),
     lisp.E_TYPE_001: (
         variables.flat_let, tensors.field_of_batch, tensors.set_element, tensors.tensor_spread,
-        tensors.array_like, values.stream_first, values.model_first,
+        tensors.tensor_coerced, tensors.array_made, values.stream_first, values.model_first,
     ),
     lisp.E_ARG_001: (
         tensors.shape_by_place, values.axis_by_place, tensors.axes_by_place, tensors.extent,
-        tensors.axes_swapped, tensors.third_operand, values.part_called,
+        tensors.axes_swapped, tensors.third_operand, tensors.tensor_element, values.part_called,
     ),
     lisp.E_ARG_002: (
         values.layer_argument, values.model_uncalled, values.keyword_left_out, values.keyword_name,
@@ -88,7 +88,7 @@ RULES: dict[Code, tuple[Rule, ...]] = {
     lisp.E_MOD_003: (reading.require_options, reading.quoted_path),
     lisp.E_COND_001: (
         values.labels_first, values.batch_lost, tensors.argmax_first, values.float_labels,
-        tensors.one_shape, tensors.array_like,
+        tensors.one_shape, tensors.tensor_coerced, tensors.array_made,
     ),
     read.E_READ_001: (reading.commented_parenthesis,),
     read.E_READ_002: (reading.extra_parenthesis,),

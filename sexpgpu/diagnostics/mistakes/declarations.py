@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sexpgpu.diagnostics.mistakes.mend import NAME, NUMBER, Mend, before, replaced
+from sexpgpu.diagnostics.mistakes.mend import NAME, NUMBER, Mend, before, replaced, says
 from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.source import Span
 
@@ -171,10 +171,8 @@ def inline_lists(found: Diagnostic, span: Span) -> Mend | None:
     return Mend(f"the records stand side by side behind the name: ({match[1]} (0.0 1.0) (1.0 0.0))")
 
 
-def distribution(found: Diagnostic, span: Span) -> Mend | None:
-    if not found.headline.startswith("synthetic: (name dtype shape"):
-        return None
-    return Mend(
-        "write all four: (x :f32 (4) (:normal 0 1)) for floats, (label :i32 () (:integers 0 10)) "
-        "for integers below 10"
-    )
+distribution = says(
+    "write all four: (x :f32 (4) (:normal 0 1)) for floats, (label :i32 () (:integers 0 10)) "
+    "for integers below 10",
+    headline=r"^synthetic: \(name dtype shape",
+)

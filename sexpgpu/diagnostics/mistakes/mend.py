@@ -30,6 +30,19 @@ class Mend:
 
 Rule = Callable[[Diagnostic, Span], "Mend | None"]
 
+
+def says(fix: str, *, headline: str = "", written: str = "") -> Rule:
+    """A rule that says `fix`, without an edit, where the headline and what is written at the place
+    have these patterns."""
+
+    def rule(found: Diagnostic, span: Span) -> Mend | None:
+        if re.search(headline, found.headline) and re.search(written, span.text):
+            return Mend(fix)
+        return None
+
+    return rule
+
+
 NAME = r"[^\s()'\"`,;|]+"
 NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[ed][-+]?\d+)?"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sexpgpu.diagnostics.mistakes.mend import NAME, NUMBER, Mend, before, operator, replaced
+from sexpgpu.diagnostics.mistakes.mend import NAME, NUMBER, Mend, before, operator, replaced, says
 from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.source import Span
 
@@ -54,22 +54,22 @@ def extent(found: Diagnostic, span: Span) -> Mend | None:
     return Mend(told, (at, at + len(match[1]), "dim"), safe=True)
 
 
-def axes_swapped(found: Diagnostic, span: Span) -> Mend | None:
-    if not re.match(r"\(\s*transpose\s", span.text) or "3 given" not in found.headline:
-        return None
-    return Mend(
-        "the axes are one list, each in its new place: (transpose x '(1 0 2)); without it the last "
-        "two change places"
-    )
+axes_swapped = says(
+    "the axes are one list, each in its new place: (transpose x '(1 0 2)); without it the last "
+    "two change places",
+    headline="3 given",
+    written=r"^\(\s*transpose\s",
+)
 
 
-def third_operand(found: Diagnostic, span: Span) -> Mend | None:
-    """`(matmul x w b)`, `(aref x 0 0)`."""
-    if re.match(r"\(\s*matmul\s", span.text) and "3 given" in found.headline:
-        return Mend("add what comes after the product: (+ (matmul x w) b)")
-    if re.match(r"\(\s*aref\s", span.text) and re.search(r"[3-9] given", found.headline):
-        return Mend("an element of a tensor is (at x i j)")
-    return None
+third_operand = says(
+    "add what comes after the product: (+ (matmul x w) b)",
+    headline="3 given",
+    written=r"^\(\s*matmul\s",
+)
+tensor_element = says(
+    "an element of a tensor is (at x i j)", headline="[3-9] given", written=r"^\(\s*aref\s"
+)
 
 
 def axes_by_place(found: Diagnostic, span: Span) -> Mend | None:
@@ -98,22 +98,20 @@ def greatest(found: Diagnostic, span: Span) -> Mend | None:
     return Mend(told, (start, end, ours), safe=True)
 
 
-def model_as_tensor(found: Diagnostic, span: Span) -> Mend | None:
-    if "is #<model" not in found.headline:
-        return None
-    return Mend("a model is no tensor, its output is: (funcall model x)")
+model_as_tensor = says(
+    "a model is no tensor, its output is: (funcall model x)", headline="is #<model"
+)
 
 
-def numbers_as_tensor(found: Diagnostic, span: Span) -> Mend | None:
-    if not re.search(r" is #?\(.*wanted a tensor or a number", found.headline):
-        return None
-    return Mend("a list of numbers becomes a tensor by (constant (list 1.0 2.0))")
+numbers_as_tensor = says(
+    "a list of numbers becomes a tensor by (constant (list 1.0 2.0))",
+    headline=r" is #?\(.*wanted a tensor or a number",
+)
 
 
-def equation_first(found: Diagnostic, span: Span) -> Mend | None:
-    if not found.headline.startswith("einsum: spec is"):
-        return None
-    return Mend('the equation comes first: (einsum "bi,ij->bj" x w)')
+equation_first = says(
+    'the equation comes first: (einsum "bi,ij->bj" x w)', headline="^einsum: spec is"
+)
 
 
 def subscript_range(found: Diagnostic, span: Span) -> Mend | None:
@@ -146,15 +144,13 @@ def set_element(found: Diagnostic, span: Span) -> Mend | None:
     )
 
 
-def array_like(found: Diagnostic, span: Span) -> Mend | None:
-    """Common Lisp's arrays, where tensors were meant."""
-    if found.headline.startswith("coerce: #<tensor"):
-        return Mend("the dtype of a tensor changes with (cast x :f32)")
-    if found.headline.startswith("make-array: only vectors"):
-        return Mend(
-            "in a traced function write (zeros (list 2 3)), of literal numbers (constant …)"
-        )
-    return None
+tensor_coerced = says(
+    "the dtype of a tensor changes with (cast x :f32)", headline="^coerce: #<tensor"
+)
+array_made = says(
+    "in a traced function write (zeros (list 2 3)), of literal numbers (constant …)",
+    headline="^make-array: only vectors",
+)
 
 
 def field_of_batch(found: Diagnostic, span: Span) -> Mend | None:
@@ -198,12 +194,11 @@ def one_shape(found: Diagnostic, span: Span) -> Mend | None:
     return Mend("both have a number for each output of each record")
 
 
-def argmax_first(found: Diagnostic, span: Span) -> Mend | None:
-    if not re.search(r"accuracy: logits .* need labels of shape", found.headline):
-        return None
-    if "argmax" not in span.text:
-        return None
-    return Mend("give it the logits: it takes the greatest itself")
+argmax_first = says(
+    "give it the logits: it takes the greatest itself",
+    headline="accuracy: logits .* need labels of shape",
+    written="argmax",
+)
 
 
 def tensor_spread(found: Diagnostic, span: Span) -> Mend | None:

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sexpgpu.diagnostics.mistakes.mend import (
-    NAME,
-    NUMBER,
-    Mend,
-    before,
-    operator,
-    replaced,
-)
+from sexpgpu.diagnostics.mistakes.mend import NAME, NUMBER, Mend, before, operator, replaced, says
 from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.source import Span
 
@@ -29,21 +22,18 @@ def unquoted_list(found: Diagnostic, span: Span) -> Mend | None:
     return Mend(told, (span.start, span.start, "'"), safe=True)
 
 
-def early_return(found: Diagnostic, span: Span) -> Mend | None:
-    if not span.text.startswith("(return"):
-        return None
-    return Mend(
-        "a function gives its last form's value: write the form alone; to leave early, wrap the "
-        "body in (block name …) and write (return-from name value)"
-    )
+early_return = says(
+    "a function gives its last form's value: write the form alone; to leave early, wrap the "
+    "body in (block name …) and write (return-from name value)",
+    written=r"^\(return",
+)
 
 
-def several_branches(found: Diagnostic, span: Span) -> Mend | None:
-    if not re.match(r"\(if\b", span.text) or "malformed if" not in found.headline:
-        return None
-    return Mend(
-        "join the forms of a branch: (if test (progn …) (progn …)); for several tests, cond"
-    )
+several_branches = says(
+    "join the forms of a branch: (if test (progn …) (progn …)); for several tests, cond",
+    headline="malformed if",
+    written=r"^\(if\b",
+)
 
 
 def bare_parameter(found: Diagnostic, span: Span) -> Mend | None:
@@ -124,10 +114,9 @@ def knob_assigned(found: Diagnostic, span: Span) -> Mend | None:
     )
 
 
-def loop_range(found: Diagnostic, span: Span) -> Mend | None:
-    if not found.headline.startswith("loop: `for` needs"):
-        return None
-    return Mend("write (loop for i below n …), or (loop for x in list …)")
+loop_range = says(
+    "write (loop for i below n …), or (loop for x in list …)", headline="^loop: `for` needs"
+)
 
 
 def keyword_left_out(found: Diagnostic, span: Span) -> Mend | None:
@@ -217,19 +206,17 @@ def quoted_value(found: Diagnostic, span: Span) -> Mend | None:
     return None
 
 
-def labels_first(found: Diagnostic, span: Span) -> Mend | None:
-    if not re.search(r"logits (\(\d+\)) need .* shape .*, not \(\d+ \d+\)", found.headline):
-        return None
-    return Mend("the model's logits come first, then the labels")
+labels_first = says(
+    "the model's logits come first, then the labels",
+    headline=r"logits (\(\d+\)) need .* shape .*, not \(\d+ \d+\)",
+)
 
 
-def batch_lost(found: Diagnostic, span: Span) -> Mend | None:
-    if not re.search(r"need integer labels of shape nil", found.headline):
-        return None
-    return Mend(
-        "the logits have lost their batch axis: keep axis 0 in the model; the loss takes the mean "
-        "over examples"
-    )
+batch_lost = says(
+    "the logits have lost their batch axis: keep axis 0 in the model; the loss takes the mean "
+    "over examples",
+    headline="need integer labels of shape nil",
+)
 
 
 def all_flattened(found: Diagnostic, span: Span) -> Mend | None:
@@ -247,21 +234,18 @@ def all_flattened(found: Diagnostic, span: Span) -> Mend | None:
     return None
 
 
-def averaged_twice(found: Diagnostic, span: Span) -> Mend | None:
-    if not re.search(r"axis -?\d+ of a tensor of rank 0", found.headline):
-        return None
-    return Mend(
-        "it is one number already: a loss of sexpgpu/nn takes the mean over the batch itself, so "
-        "remove the second reduction"
-    )
+averaged_twice = says(
+    "it is one number already: a loss of sexpgpu/nn takes the mean over the batch itself, so "
+    "remove the second reduction",
+    headline=r"axis -?\d+ of a tensor of rank 0",
+)
 
 
-def model_first(found: Diagnostic, span: Span) -> Mend | None:
-    if not re.match(r"#<tensor .* is not of type function", found.headline):
-        return None
-    if not re.match(rf"\(\s*funcall\s+{NAME}\s", span.text):
-        return None
-    return Mend("the model is the first argument of objective, evaluate and predict")
+model_first = says(
+    "the model is the first argument of objective, evaluate and predict",
+    headline="^#<tensor .* is not of type function",
+    written=rf"^\(\s*funcall\s+{NAME}\s",
+)
 
 
 def parameter_set(found: Diagnostic, span: Span) -> Mend | None:
@@ -285,10 +269,8 @@ def schedule_by_default(found: Diagnostic, span: Span) -> Mend | None:
     return Mend("a hyperparameter may be a schedule where its default is a number: (&key (lr 0.1))")
 
 
-def float_labels(found: Diagnostic, span: Span) -> Mend | None:
-    if not re.search(r"logits .* need probabilities of shape", found.headline):
-        return None
-    return Mend(
-        "class labels are integers: cast them with (cast labels :i32), or declare their field so; "
-        "floats are taken as a probability for each class"
-    )
+float_labels = says(
+    "class labels are integers: cast them with (cast labels :i32), or declare their field so; "
+    "floats are taken as a probability for each class",
+    headline="logits .* need probabilities of shape",
+)

@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 
 from sexpgpu.diagnostics.codes import lisp
-from sexpgpu.diagnostics.mistakes.mend import (
-    NAME,
-    NUMBER,
-    Mend,
-    after,
-    before,
-    replaced,
-)
+from sexpgpu.diagnostics.mistakes.mend import NAME, NUMBER, Mend, after, before, replaced, says
 from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.source import Span
 
@@ -74,10 +67,10 @@ def float_suffix(found: Diagnostic, span: Span) -> Mend | None:
     return Mend(f"write {text}", replaced(span, text), safe=True)
 
 
-def typographic_quotes(found: Diagnostic, span: Span) -> Mend | None:
-    if not re.search("[\u201c\u201d\u2018\u2019\u201e]", span.text):
-        return None
-    return Mend('these quotes come from a word processor: a text stands in straight ones, "…"')
+typographic_quotes = says(
+    'these quotes come from a word processor: a text stands in straight ones, "…"',
+    written="[\u201c\u201d\u2018\u2019\u201e]",
+)
 
 
 def slashes_comment(found: Diagnostic, span: Span) -> Mend | None:
@@ -144,10 +137,9 @@ def keyword_argument(found: Diagnostic, span: Span) -> Mend | None:
     return Mend(told, replaced(span, f":{name}{' ' if value else ''}{value}"))
 
 
-def brackets(found: Diagnostic, span: Span) -> Mend | None:
-    if not span.text.startswith("["):
-        return None
-    return Mend("brackets have no meaning here: a list is (list 1 2), or '(1 2) of constants")
+brackets = says(
+    "brackets have no meaning here: a list is (list 1 2), or '(1 2) of constants", written=r"^\["
+)
 
 
 def flat_let(found: Diagnostic, span: Span) -> Mend | None:
