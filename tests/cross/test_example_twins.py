@@ -254,6 +254,7 @@ def test_gpt_rope(tmp_path: Path) -> None:
     follows("gpt-rope", knobs, loss, optimizer, tmp_path, rtol=3e-4)
 
 
+@pytest.mark.slow
 def test_digits_vae(tmp_path: Path) -> None:
     def loss(p: Any, batch: Any, step: Any) -> Any:
         x = batch["image"].astype(jnp.float32) / 16
@@ -270,6 +271,7 @@ def test_digits_vae(tmp_path: Path) -> None:
     follows("digits-vae", knobs, loss, optax.adam(2e-3), tmp_path, edits)
 
 
+@pytest.mark.slow
 def test_digits_gan(tmp_path: Path) -> None:
     def generated(p: Any, z: Any) -> Any:
         h = jax.nn.relu(dense(p, "generator/up", z))

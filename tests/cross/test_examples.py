@@ -47,7 +47,7 @@ def test_compiles_without_a_warning(path: Path) -> None:
     assert sx.check(path) == []
 
 
-QUICK = ("digits", "gpt-char", "line")
+QUICK = ("digits", "line")
 
 
 @pytest.mark.parametrize(

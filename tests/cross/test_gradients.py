@@ -86,10 +86,16 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("precision", TOLERANCE)
+QUICK = {("digits", "f32"), ("digits", "bf16"), ("digits-conv", "f32"), ("gpt", "f32")}
+
+
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.slow if n == "gpt-in-blocks" else ()) for n in CASES],
+    "name, precision",
+    [
+        pytest.param(n, p, marks=() if (n, p) in QUICK else pytest.mark.slow)
+        for n in CASES
+        for p in TOLERANCE
+    ],
 )
 def test_gradients_of_an_example(name: str, precision: str) -> None:
     example, knobs, loss = CASES[name]
