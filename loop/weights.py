@@ -168,7 +168,8 @@ def begun_with(
 ) -> Document:
     """The document with `:init-from` PATH, from the working directory, in place of its own.
 
-    `renames`: names there -> names here, None to leave an array out. E-RUN-033 for other types.
+    `renames`: names there -> names here, None or "" to leave an array out. E-RUN-033 for other
+    types.
     """
     named = os.fspath(path) if isinstance(path, os.PathLike) else path
     mapped = isinstance(renames, Mapping) and _texts([*renames, *filter(None, renames.values())])
@@ -183,7 +184,7 @@ def begun_with(
     source = InitFrom(
         path=named,
         base=os.getcwd(),
-        map=[Rename(source=f, target=t, transpose=False) for f, t in renames.items()],
+        map=[Rename(source=f, target=t or None, transpose=False) for f, t in renames.items()],
         missing=list(missing),
         extra=list(extra),
     )

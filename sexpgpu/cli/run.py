@@ -95,7 +95,8 @@ def _stopped_before_it_runs() -> Generator[None]:
     multiple=True,
     metavar="FROM=TO",
     callback=pairs,
-    help="What a name there is called here; `*` is a part of a name. Repeatable.",
+    help="What a name there is called here; `*` is a part of a name; FROM= leaves it out. "
+    "Repeatable.",
 )
 @click.option(
     "--init-missing",

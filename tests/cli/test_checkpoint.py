@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -212,3 +213,24 @@ def test_init_from(trained: Path, sx: Callable[..., Any]) -> None:
     assert wrong.code == 3
     assert "nothing gives fit/w: did you mean fit/ww?" in wrong.err
     assert sx("run", "a.sx", "--init-map", "a=b").code == 2
+
+
+def test_a_head_of_another_size_is_left_out(tmp_path: Path, sx: Callable[..., Any]) -> None:
+    """As for fine-tuning: the old head by an empty name, the new one as it begins."""
+    old = "(submodel fit (nn:linear 1 1)) (forward (x) (fit x))"
+    new = "(submodel fit (nn:linear 1 4)) (submodel head (nn:linear 4 %d))"
+    forward = " (forward (x) (sum (head (fit x)) :axis 1 :keep t))"
+    for name, size in (("a", 2), ("b", 3)):
+        text = FILE.replace("INIT", "").replace(old, new % size + forward)
+        (tmp_path / f"{name}.sx").write_text(text)
+    run = ("--device", "interp", "--quiet", "--steps", "1", "--runs", str(tmp_path))
+    assert sx("run", str(tmp_path / "a.sx"), "--slug", "a", *run).code == 0
+    flags = ("--init-from", str(tmp_path / "a"), "--init-missing", "head/*")
+    refused = sx("run", str(tmp_path / "b.sx"), "--slug", "b", *flags, *run)
+    assert refused.code == 3
+    assert "has shape" in refused.err
+    left_out = ("--init-map", "head/*=")
+    assert sx("run", str(tmp_path / "b.sx"), "--slug", "b", *flags, *left_out, *run).code == 0
+    begun = json.loads((tmp_path / "b" / "events.jsonl").read_text().splitlines()[0])["init_from"]
+    assert begun["taken"] == 2
+    assert sorted(begun["initialized"]) == ["head/b", "head/w"]

@@ -138,7 +138,8 @@ E_CKPT_012 = code(
     ),
     fix=(
         'map names by `:map (list (list "from" "to"))`, allow what may be missing by '
-        '`:missing (list "head/**")`, leave out what is too much by `:extra`'
+        '`:missing (list "head/**")`, leave out what is too much by `:extra`, and what has another '
+        'shape by both `:missing` and `(list "head/**" nil)` in `:map`'
     ),
 )
 E_CKPT_013 = code(
