@@ -273,6 +273,22 @@ class Run:
         except SxError as error:
             raise RunError(self, error.diagnostics) from None
 
+    def annotate(self, text: str, step: int | None = None) -> dict[str, Any]:
+        """Add a text to the events of the run, about a step (default: the last); gives the event.
+        It stays when a resume cuts the events after a checkpoint. RunError where there is no run
+        directory (any more), or it cannot be written."""
+        from sexpgpu.loop.events import annotate
+        from sexpgpu.loop.failure import system_failure
+
+        try:
+            record = annotate(self.directory or "", text, step)
+        except SxError as error:
+            raise RunError(self, error.diagnostics) from None
+        except OSError as error:
+            raise RunError(self, system_failure(error).diagnostics) from None
+        self.events.append(record)
+        return record
+
     @property
     def document(self) -> Document:
         """The IR document that was run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import shutil
 import subprocess
 import sys
 import threading
@@ -165,3 +166,17 @@ def test_weights_to_begin_with_that_are_none(
     with pytest.raises(sx.RunError) as refused:
         sx.compile_text(LINE).run(runs=str(tmp_path), device="interp", **options)
     assert [d.code.id for d in refused.value.diagnostics] == [code]
+
+
+def test_an_annotation_is_an_event(tmp_path: Path) -> None:
+    run = sx.compile_text(LINE).run(device="interp", runs=str(tmp_path), slug="a", steps=4)
+    before = len(run.events)
+    said = run.annotate("too high a rate", step=2)
+    assert (said["kind"], said["step"], said["text"]) == ("annotation", 2, "too high a rate")
+    assert run.annotate("at the end")["step"] == 4
+    assert sx.open_run(tmp_path / "a").events == run.events
+    assert [e["seq"] for e in run.events] == list(range(before + 2))
+    shutil.rmtree(tmp_path / "a")
+    with pytest.raises(sx.RunError) as refused:
+        run.annotate("nobody hears")
+    assert refused.value.diagnostics[0].code.id == "E-CKPT-008"
