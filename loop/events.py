@@ -1,7 +1,8 @@
 """`events.jsonl`: one JSON object a line, each (step, series) exactly once.
 
 The log is appended to under a file lock, because `annotate` may add a line while the run
-goes on: whoever writes takes the next `seq`. A line is written whole or taken back.
+goes on: whoever writes takes the next `seq`. A line is written whole or taken back. Where somebody
+removes the file of a run that goes on, or cuts it short, the run goes on too, and tells so in it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sexpgpu.diagnostics.codes import system as codes
-from sexpgpu.loop.failure import failure
+from sexpgpu.loop.failure import as_json, failure, warning
 
 FILE = "events.jsonl"
 CUT_FILE = "events.cut.jsonl"
@@ -183,10 +184,11 @@ class EventLog:
     ) -> None:
         self._directory = directory
         self._listener = listener
-        path = os.path.join(directory, FILE)
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._path = os.path.join(directory, FILE)
+        self._fd = self._open()
         self._size = 0  # how far the file is known; another process may have added to it
         self._seq = 0
+        self._lost = False  # what was known of it is there no more, which is still to be told
 
     def append(self, kind: str, step: int, **fields: Any) -> dict[str, Any]:
         """Write a record and give it; durable kinds are on the disk when this returns.
@@ -201,6 +203,10 @@ class EventLog:
             self.sync()
         if self._listener is not None:
             self._listener(record)
+        if self._lost:
+            self._lost = False
+            what = f"{self._path} was removed or cut short while the run writes it"
+            self.append("warning", step, diagnostic=as_json(warning(codes.W_CKPT_005, what)))
         return record
 
     def mark(self) -> dict[str, int]:
@@ -252,8 +258,25 @@ class EventLog:
     def close(self) -> None:
         os.close(self._fd)
 
+    def _open(self) -> int:
+        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def _rejoin(self) -> None:
+        """Go on in the file that is there now, if it is no longer the one that was opened."""
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(self._path), os.fstat(self._fd)):
+                return
+        try:
+            there = self._open()
+        except OSError as error:
+            raise self._failed(error) from None
+        os.close(self._fd)
+        self._fd, self._size, self._lost = there, 0, True
+
     @contextlib.contextmanager
     def _locked(self, catch_up: bool = True) -> Iterator[None]:
+        if catch_up and self._seq:
+            self._rejoin()
         with contextlib.suppress(OSError):  # a file system without locks: one writer, then
             fcntl.flock(self._fd, fcntl.LOCK_EX)
         try:
@@ -269,6 +292,8 @@ class EventLog:
         size = os.fstat(self._fd).st_size
         if size == self._size:
             return
+        if size < self._size:
+            self._size, self._lost = self._read(0, size).rfind(b"\n") + 1, True
         tail = self._read(self._size, size)
         whole = tail[: tail.rfind(b"\n") + 1]
         for line in whole.splitlines():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -88,6 +89,39 @@ def test_a_log_that_is_not_the_checkpoints(tmp_path: Path, change: str) -> None:
     log.close()
     assert caught.value.diagnostics[0].code.id == "E-CKPT-010"
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "cut", "emptied"])
+def test_a_log_that_somebody_takes_away(tmp_path: Path, how: str) -> None:
+    """The run goes on, with the numbers that follow, and tells so: once."""
+    path = tmp_path / "events.jsonl"
+    log = EventLog(str(tmp_path))
+    for step in range(5):
+        log.append("train", step)
+    whole = path.read_bytes().splitlines(keepends=True)
+    if how == "removed":
+        path.unlink()
+    elif how == "replaced":
+        (tmp_path / "copy").write_bytes(b"".join(whole))
+        os.replace(tmp_path / "copy", path)
+    else:
+        os.truncate(path, 0 if how == "emptied" else len(whole[0]) + 7)
+    for step in range(5, 8):
+        log.append("train", step)
+    mark = log.mark()
+    log.append("train", 8)
+    found = list(read_events(str(path)))
+    assert b"\0" not in path.read_bytes()
+    kept = {"replaced": 5, "cut": 1}.get(how, 0)
+    assert [e["seq"] for e in found] == [*range(kept), *range(5, 10)]
+    assert [e["kind"] for e in found[kept:]] == ["train", "warning", "train", "train", "train"]
+    assert found[kept + 1]["diagnostic"]["code"] == "W-CKPT-005"
+    events.check_mark(str(tmp_path), mark)  # what is saved from now on can be resumed
+    shutil.rmtree(tmp_path)
+    with pytest.raises(SxError) as caught:
+        log.append("train", 9)
+    assert caught.value.diagnostics[0].code.id == "E-STORE-006"
+    log.close()
 
 
 def test_two_writers_share_the_numbering(tmp_path: Path) -> None:

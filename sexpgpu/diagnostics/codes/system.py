@@ -117,7 +117,10 @@ E_CKPT_010 = code(
         "The checkpoint says how many events, to the byte, had been written when it was taken, "
         "but `events.jsonl` is shorter or differs there. It was edited or truncated."
     ),
-    fix="restore `events.jsonl`, or start again by `--fresh`",
+    fix=(
+        "restore `events.jsonl`, or go on from the checkpoint in a new run directory: "
+        "`--resume RUN@STEP --slug NAME`"
+    ),
 )
 E_CKPT_011 = code(
     "E-CKPT-011",
@@ -186,6 +189,16 @@ W_CKPT_004 = code(
         "differences and both manifests are recorded in the `resume` event."
     ),
     fix="nothing to do, if these are the changes you meant",
+)
+W_CKPT_005 = code(
+    "W-CKPT-005",
+    title="events were lost",
+    explain=(
+        "Somebody removed `events.jsonl` of a run that goes on, or cut it short. The run goes on "
+        "and writes what happens from now on; earlier events are gone, and checkpoints from before "
+        "can only be gone on from in another run directory."
+    ),
+    fix="keep the files of a run directory as they are while a process writes it",
 )
 
 # ---- DEV: devices and what this machine has ------------------------------------------------
