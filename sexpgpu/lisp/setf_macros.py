@@ -19,7 +19,7 @@ from sexpgpu.lisp.analyze import (
     parts,
     site_here,
 )
-from sexpgpu.lisp.callnodes import Direct
+from sexpgpu.lisp.callnodes import emit_direct
 from sexpgpu.lisp.calls import check_count
 from sexpgpu.lisp.errors import undefined_function
 from sexpgpu.lisp.macros import macroexpand_1
@@ -123,8 +123,26 @@ def _direct(place_form: Any, value: Any, scope: Scope, local: Any) -> Node:
     if fixed is not None and fixed.minimum <= len(nodes) <= 3:
         high = fixed.maximum
         if len(nodes) > 1 and (high is None or len(nodes) <= high):
-            return Direct(_new_last(fixed.call, len(nodes) - 1), nodes, site)
+            return SetFixed(fixed, nodes, site)
     return SetPlace(head, reference, nodes, site)
+
+
+class SetFixed(Node):
+    """A call of a setf function of CL's own; the new value is evaluated last and goes first."""
+
+    __slots__ = ("arguments", "function", "site")
+
+    def __init__(self, function: Function, arguments: list[Node], site: Site) -> None:
+        self.function = function
+        self.arguments = arguments
+        self.site = site
+
+    def target(self) -> Callable[..., Any]:
+        """What is called with the arguments in the order of their evaluation."""
+        return _new_last(self.function.call, len(self.arguments) - 1)
+
+    def emit(self, frame: Frame) -> Run:
+        return emit_direct(self.target(), self.arguments, self.site, frame)
 
 
 class SetPlace(Node):

@@ -380,4 +380,6 @@ for _name in (*ATOMIC, *_COMPOUND, "values"):
 
 def typep(value: Any, specifier: Any) -> bool:
     """Whether a value is of the type."""
+    if type(specifier) is Symbol and specifier.module is CL and specifier.name in ATOMIC:
+        return ATOMIC[specifier.name](value)  # nobody may define these otherwise
     return type_test(specifier)(value)

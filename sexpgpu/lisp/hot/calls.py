@@ -142,6 +142,11 @@ def _check(unit: Unit, function: str, count: int) -> None:
         f"if type({function}) is not Function: {function} = {unit.constant(as_function)}"
         f"({function})"
     )
+    check_count_of(unit, function, count)
+
+
+def check_count_of(unit: Unit, function: str, count: int) -> None:
+    """Make sure that a Function takes so many arguments."""
     exact = f"{function}.minimum == {count} == {function}.maximum"
     unit.emit(f"if not ({exact}): {unit.constant(check_count)}({function}, {count})")
 

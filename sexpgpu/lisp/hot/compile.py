@@ -17,7 +17,7 @@ from sexpgpu.lisp.tiers import FunctionTier, LoopTier
 
 Maker = Callable[[Any], Callable[..., Any]]
 
-_WRITERS = "nodes numbers calls inplace strings lists mapping choosing sorting"
+_WRITERS = "nodes numbers calls inplace places strings lists mapping choosing sorting"
 for _name in _WRITERS.split():
     import_module(f"sexpgpu.lisp.hot.{_name}")  # they declare how kinds of nodes are written
 

@@ -85,6 +85,34 @@ def _mod(unit: Unit, node: CallFixed, dest: Dest) -> bool:
     return True
 
 
+def _divided(unit: Unit, node: CallFixed, dest: Dest) -> bool:
+    """floor and truncate by a positive integer that stands there."""
+    divisor = node.arguments[-1]
+    plain = isinstance(divisor, Constant) and type(divisor.value) is int and divisor.value > 0
+    if not plain or len(node.arguments) != 2:
+        return False
+    a, b = operands(unit, node.arguments)
+    checks = integers(unit, node.arguments, [a, b])
+    if node.function is function_of("truncate"):  # which is floor where nothing is negative
+        checks.append(f"{a} >= 0")
+    slow = unit.slow(by_builtin(node.function, node.site))
+    whole = f"{a} // {b}" if dest.single else f"MV(({a} // {b}, {a} % {b}))"
+    if not checks:
+        unit.give(whole, dest)
+        return True
+    name = unit.name("t")
+    with unit.block(f"if {both(checks)}:"):
+        unit.emit(f"{name} = {whole}")
+    with unit.block("else:"):
+        unit.give(f"{slow}({a}, {b})", Dest(name, dest.single), True)
+    unit.give(name, dest)
+    return True
+
+
+for _name in ("floor", "truncate"):
+    INLINED[function_of(_name)] = _divided
+
+
 def _element(unit: Unit, node: CallFixed, dest: Dest) -> bool:
     vector, index = operands(unit, node.arguments)
     vector = unit.named(vector)
@@ -168,7 +196,7 @@ def _is_table(node: Node) -> bool:
     return isinstance(node, CallFixed) and node.function is function_of("make-hash-table")
 
 
-def _known_key(unit: Unit, nodes: list[Node], table: str, key: str) -> str:
+def known_key(unit: Unit, nodes: list[Node], table: str, key: str) -> str:
     """The condition that a key is the same in all four kinds of tables: itself. `nodes` are those
     of the key and the table."""
     unit.names["HashTable"] = HashTable
@@ -188,7 +216,7 @@ def _gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
     default = given[2] if len(given) == 3 else "NIL"
     slow = unit.slow(by_builtin(node.function, node.site))
     name = dest.name if dest.single and dest.name not in ("", "return") else unit.name("t")
-    with unit.block(f"if {_known_key(unit, node.arguments, table, key)}:"):
+    with unit.block(f"if {known_key(unit, node.arguments, table, key)}:"):
         if dest.single:
             unit.emit(f"{name} = {table}.entries.get({key}, {default})")
         else:
@@ -200,20 +228,6 @@ def _gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
             unit.emit(f"{name} = {name}[0]")
     if name != dest.name:
         unit.give(name, dest)
-    return True
-
-
-@inplace("(setf gethash)")
-def _set_gethash(unit: Unit, node: CallFixed, dest: Dest) -> bool:
-    given = operands(unit, node.arguments)
-    given[2] = unit.named(given[2])
-    new, key, table = given[:3]
-    slow = unit.slow(by_builtin(node.function, node.site))
-    with unit.block(f"if {_known_key(unit, node.arguments[1:], table, key)}:"):
-        unit.emit(f"{table}.entries[{key}] = {new}")
-    with unit.block("else:"):
-        unit.emit(f"{slow}({', '.join(given)})")
-    unit.give(new, dest)
     return True
 
 

@@ -175,6 +175,34 @@ SAME = {
         (defun g (n) (let ((s 0)) (dotimes (i n) (setq s (+ s (+ i (progn (setq s (* 2 s)) s))))) s))
         (list (f 3) (f 5) (g 6))"""
     % ("(+ i " * 150 + "1" + ")" * 150 + " " + "(- " * 150 + "i" + " 1)" * 150),
+    "quotients": """
+        (defun f (n) (multiple-value-bind (q r) (floor n 7) (multiple-value-bind (s u) (truncate n 7)
+          (list q r s u (floor n 7) (+ 1 (truncate n 7)) (multiple-value-list (floor n 1)) (floor n -7) (if (floor n 2) 1 2)))))
+        (defun g () (let ((l nil)) (dotimes (i 9) (push (list (floor i 4) (multiple-value-list (truncate i 4))) l)) l))
+        (defun h (n) (handler-case (floor n 0) (division-by-zero () :zero)))
+        (list (mapcar #'f (list 0 1 -1 13 14 -14 -15 2.5 -2.5 1/2 -9/2 (expt 10 30) (- (expt 10 30)))) (g) (h 5)
+              (handler-case (f 'a) (type-error (c) (type-error-datum c))))""",
+    "elements that are set": """
+        (defun f (v i x) (list (setf (aref v i) x) (incf (aref v i)) (progn (rotatef (aref v 0) (aref v i)) v)))
+        (defmacro fails (form) `(handler-case ,form (type-error (c) (list :bad (type-error-datum c))) (program-error () :literal)))
+        (list (f (vector 1 2 3) 2 7) (f (make-array 3 :fill-pointer 1 :initial-element 4) 2 0.5) (fails (f (vector 1) 1 2)) (fails (f (vector 1) -1 2))
+              (fails (f (vector 1) 'a 2)) (fails (f 5 0 2)) (fails (f #(1 2) 0 2)) (fails (f "ab" 0 2))
+              (let ((s (copy-seq "abc"))) (setf (aref s 1) #\\x) s))""",
+    "places that are set by functions": """
+        (defstruct pt x (y 1))
+        (defvar *log* nil)
+        (defun (setf at) (new l n) (push (list :set new n) *log*) (setf (nth n l) new))
+        (defun at (l n) (nth n l))
+        (defun note (x) (push x *log*) x)
+        (defun f (p l i) (flet (((setf near) (new k) (push (list new k) *log*) (values new k)))
+          (list (setf (pt-x (note p)) (note i)) (incf (pt-y p)) (push i (pt-x p)) (setf (at (note l) (note 1)) (note i))
+                (incf (at l 0) 2) (multiple-value-list (setf (near (note 5)) (note i))) (setf (gethash (note i) (note (make-hash-table))) (note 3))
+                (setf (char (copy-seq "abc") 1) #\\x) (rotatef (pt-x p) (pt-y p)))))
+        (defmacro fails (form) `(handler-case ,form (type-error (c) (list :bad (type-error-datum c))) (error (c) (type-of c))))
+        (defun bad (p) (list (fails (setf (pt-x 5) 1)) (fails (setf (at p) 1)) (fails (setf (no-such-place p) 1)) (fails (setf (gethash 1 p) 2))))
+        (let ((p (make-pt :x 1)) (l (list 1 2 3)))
+          (list (f p l 3) (f (make-pt) l 4) p l (bad 7) (mapcar (lambda (x) (if (pt-p x) :pt (if (hash-table-p x) :table x))) *log*)
+                (progn (defun (setf at) (new l n) (list :other new l n)) (let ((f (lambda (l) (setf (at l 0) 9)))) (list (funcall f 1) (funcall f 2))))))""",
     "products of known size": """
         (defun f () (let ((x 1) (y 3)) (dotimes (i 50) (setq x (mod (+ (* x 1103515245) 12345) 2147483648)) (setq y (* y y))
                                          (when (> y 1000000000000) (setq y 3))) (list x y)))
@@ -216,6 +244,9 @@ REPORTS = {
     "an element that cannot be sorted": "(defun f (a) (nth 0 (sort (list a 1) #'<)))\n(f 2)\n(f 'b)",
     "no place in a sorted list": "(defun f (n) (nth n (sort (list 2 1) #'<)))\n(f 0)\n(f -1)",
     "elements that do not add up": "(defun f (l) (apply #'+ (mapcar (lambda (x) x) l)))\n(f '(1))\n(f '(1 a))",
+    "a place that is none": "(defun f (p) (setf (zork p) 1))\n(f 1)",
+    "a place of something else": "(defstruct pt x)\n(defun f (p) (setf (pt-x p) 1))\n(f (make-pt))\n(f 5)",
+    "a literal that is set": "(defun f (v) (setf (aref v 0) 1))\n(f (vector 1))\n(f #(1 2))",
     "no elements": "(defun f (l) (reduce #'max (mapcar (lambda (x) x) l)))\n(f '(1))\n(f '())",
     "a test of an element": "(defun f (l) (remove-if #'oddp (mapcar (lambda (x) x) l)))\n(f '(1))\n(f '(1 a))",
     "the fuel of elements": """(defun f (n) (loop (remove-if (lambda (x) (> x 3)) (mapcar #'1+ (loop for i below n collect i)))))
