@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from sexpgpu.lisp.analyze import INLINE
 from sexpgpu.lisp.callnodes import CallFixed
+from sexpgpu.lisp.hot.parts import Dest
 from sexpgpu.lisp.hot.unit import Unit
-from sexpgpu.lisp.hot.writer import value
+from sexpgpu.lisp.hot.writer import value, write
 from sexpgpu.lisp.lambdas import LambdaNode
 from sexpgpu.lisp.nodes import Constant, Node
 from sexpgpu.lisp.scope import Level, Var
@@ -61,6 +62,19 @@ def find_applied(unit: Unit, node: Node, count: int, site: Site) -> Applied | No
     make = INLINE.get(symbol)
     body = make(nodes, site) if make is not None else None
     return Applied(node, variables, body or CallFixed(function, nodes, site))
+
+
+def write_item(unit: Unit, node: Node, site: Site) -> Applied:
+    """The test whether an element is eql to a node's value, which is evaluated here."""
+    level = Level()
+    element = Var(None, level)
+    if not isinstance(node, Constant):
+        item = Var(None, level)
+        write(unit, node, Dest(unit.bind(item)))
+        node = LocalRef(item)
+    test = INLINE[CL.own("eql")]([node, LocalRef(element)], site)
+    assert test is not None
+    return Applied(node, [element], test)
 
 
 def write_calls(

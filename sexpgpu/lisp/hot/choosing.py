@@ -15,6 +15,7 @@ from sexpgpu.lisp.hot.applied import (
     function_expression,
     takes_elements,
     write_calls_of,
+    write_item,
 )
 from sexpgpu.lisp.hot.inplace import by_builtin, function_of, inplace
 from sexpgpu.lisp.hot.lists import MAKERS, elements, is_made, pay_conses, walk
@@ -25,6 +26,9 @@ from sexpgpu.lisp.lambdas import LambdaNode
 from sexpgpu.lisp.nodes import Constant
 from sexpgpu.lisp.state import STATE
 from sexpgpu.lisp.values import lisp_list
+
+# Builtins whose first argument is no function, but what elements are compared with.
+_BY_ITEM = frozenset(function_of(name) for name in ("find", "count", "remove", "delete"))
 
 
 def _source(unit: Unit, node: CallFixed) -> tuple[str, str]:
@@ -55,7 +59,10 @@ def _each(
     given the function, the element, and that name. None: the call is left to the builtin."""
     if len(node.arguments) != 2:
         return None
-    applied = find_applied(unit, node.arguments[0], 1, node.site)
+    if node.function in _BY_ITEM:
+        applied = write_item(unit, node.arguments[0], node.site)
+    else:
+        applied = find_applied(unit, node.arguments[0], 1, node.site)
     if applied is None:
         return None
     items, sequence = _source(unit, node)
@@ -112,6 +119,8 @@ def _chooser(name: str, initial: str, chosen: Callable[[str, str], str], negate:
     inplace(name)(chooses)
 
 
+_chooser("find", "NIL", lambda item, result: f"{result} = {item}")
+_chooser("count", "0", lambda item, result: f"{result} = {result} + 1")
 _chooser("find-if", "NIL", lambda item, result: f"{result} = {item}")
 _chooser("find-if-not", "NIL", lambda item, result: f"{result} = {item}", "not ")
 _chooser("count-if", "0", lambda item, result: f"{result} = {result} + 1")
@@ -130,7 +139,9 @@ def _remover(name: str, negate: str) -> None:
         return _each(unit, node, turn, "[]")
 
     def is_new(unit: Unit, node: CallFixed) -> bool:
-        return takes_elements(unit, node) and is_made(unit, node.arguments[1])
+        if len(node.arguments) != 2 or not is_made(unit, node.arguments[1]):
+            return False
+        return node.function in _BY_ITEM or takes_elements(unit, node)
 
     def removes(unit: Unit, node: CallFixed, dest: Dest) -> bool:
         new = is_new(unit, node)
@@ -142,6 +153,7 @@ def _remover(name: str, negate: str) -> None:
 
 
 for _name in ("remove", "delete"):
+    _remover(_name, "not ")
     _remover(f"{_name}-if", "not ")
     _remover(f"{_name}-if-not", "")
 

@@ -36,6 +36,12 @@ SAME = {
         (list (f '(a 1 2 1 nil) 1) (f nil 1) (f (vector 1 (list 2)) 1) (f "abc" #\\b) (f '(a b) 'b)
               (every #'integerp (loop for i below 40 collect i)) (some #'null (loop for i below 40 collect i))
               (handler-case (f '(1 . 2) 1) (type-error () :bad)))""",
+    "items looked for": """
+        (defun f (x s) (list (find x s) (count x s) (remove x s) (delete x (copy-seq s)) (find 'a s) (remove 2 s) (count nil s) (find 1.0 s)
+                             (eq s (remove x s)) (find (progn (setq x 2) x) s) (mapcar #'list (remove x (loop for y in (coerce s 'list) collect y)))))
+        (list (f 1 '(1 2 a nil 1)) (f 'a nil) (f 1.0 '(1 1.0 2)) (f 1/2 (list 1/2 2)) (f 2 (vector 1 2 2)) (f #\\a "banana") (f "a" '("a" 2))
+              (f nil '(nil 2)) (handler-case (f 1 '(3 . 4)) (type-error (c) (list :bad (type-error-datum c))))
+              (handler-case (f 1 5) (type-error (c) (list :bad (type-error-datum c)))))""",
     "reducing": """
         (defun f (s) (list (reduce (lambda (a b) (- a b)) s) (reduce #'max s)))
         (list (f '(10 2 3)) (f '(7)) (f (vector 1 2)) (reduce (lambda (&rest r) r) nil)
@@ -191,18 +197,18 @@ SAME = {
     "places that are set by functions": """
         (defstruct pt x (y 1))
         (defvar *log* nil)
-        (defun (setf at) (new l n) (push (list :set new n) *log*) (setf (nth n l) new))
-        (defun at (l n) (nth n l))
+        (defun (setf spot) (new l n) (push (list :set new n) *log*) (setf (nth n l) new))
+        (defun spot (l n) (nth n l))
         (defun note (x) (push x *log*) x)
         (defun f (p l i) (flet (((setf near) (new k) (push (list new k) *log*) (values new k)))
-          (list (setf (pt-x (note p)) (note i)) (incf (pt-y p)) (push i (pt-x p)) (setf (at (note l) (note 1)) (note i))
-                (incf (at l 0) 2) (multiple-value-list (setf (near (note 5)) (note i))) (setf (gethash (note i) (note (make-hash-table))) (note 3))
+          (list (setf (pt-x (note p)) (note i)) (incf (pt-y p)) (push i (pt-x p)) (setf (spot (note l) (note 1)) (note i))
+                (incf (spot l 0) 2) (multiple-value-list (setf (near (note 5)) (note i))) (setf (gethash (note i) (note (make-hash-table))) (note 3))
                 (setf (char (copy-seq "abc") 1) #\\x) (rotatef (pt-x p) (pt-y p)))))
         (defmacro fails (form) `(handler-case ,form (type-error (c) (list :bad (type-error-datum c))) (error (c) (type-of c))))
-        (defun bad (p) (list (fails (setf (pt-x 5) 1)) (fails (setf (at p) 1)) (fails (setf (no-such-place p) 1)) (fails (setf (gethash 1 p) 2))))
+        (defun bad (p) (list (fails (setf (pt-x 5) 1)) (fails (setf (spot p) 1)) (fails (setf (no-such-place p) 1)) (fails (setf (gethash 1 p) 2))))
         (let ((p (make-pt :x 1)) (l (list 1 2 3)))
           (list (f p l 3) (f (make-pt) l 4) p l (bad 7) (mapcar (lambda (x) (if (pt-p x) :pt (if (hash-table-p x) :table x))) *log*)
-                (progn (defun (setf at) (new l n) (list :other new l n)) (let ((f (lambda (l) (setf (at l 0) 9)))) (list (funcall f 1) (funcall f 2))))))""",
+                (progn (defun (setf spot) (new l n) (list :other new l n)) (let ((f (lambda (l) (setf (spot l 0) 9)))) (list (funcall f 1) (funcall f 2))))))""",
     "products of known size": """
         (defun f () (let ((x 1) (y 3)) (dotimes (i 50) (setq x (mod (+ (* x 1103515245) 12345) 2147483648)) (setq y (* y y))
                                          (when (> y 1000000000000) (setq y 3))) (list x y)))
@@ -247,6 +253,7 @@ REPORTS = {
     "a place that is none": "(defun f (p) (setf (zork p) 1))\n(f 1)",
     "a place of something else": "(defstruct pt x)\n(defun f (p) (setf (pt-x p) 1))\n(f (make-pt))\n(f 5)",
     "a literal that is set": "(defun f (v) (setf (aref v 0) 1))\n(f (vector 1))\n(f #(1 2))",
+    "no sequence to look in": "(defun f (s) (find 1 s))\n(f '(1))\n(f 5)",
     "no elements": "(defun f (l) (reduce #'max (mapcar (lambda (x) x) l)))\n(f '(1))\n(f '())",
     "a test of an element": "(defun f (l) (remove-if #'oddp (mapcar (lambda (x) x) l)))\n(f '(1))\n(f '(1 a))",
     "the fuel of elements": """(defun f (n) (loop (remove-if (lambda (x) (> x 3)) (mapcar #'1+ (loop for i below n collect i)))))
