@@ -31,7 +31,6 @@ def told(result: RunResult) -> dict[tuple[int, str], Any]:
         (12, None, 5),  # the pass at the end, and the train event of steps 11 and 12
         (12, 8, 4),  # the pass only
         (12, 6, 5),  # the train event only: the pass runs at step 12 in any case
-        (12, 6, 6),  # neither
     ],
 )
 def test_it_ends_as_a_run_of_so_many_steps(
