@@ -120,7 +120,8 @@ def compared(one: str, other: str) -> dict[str, Any]:
 
 def prune(run: str, keep: int, keep_every: int | None, dry_run: bool) -> list[str]:
     """Remove checkpoints but the `keep` newest whole ones, each `keep_every`-th step, the best and
-    those marked bad; torn and set-aside ones go too. Gives the paths removed.
+    those marked bad; torn and set-aside ones go too, what others put there stays. Gives the paths
+    removed.
 
     Raises E-CKPT-007 while a process writes the run, E-CKPT-002 where none is whole."""
     lock = RunLock(run)
@@ -141,7 +142,8 @@ def prune(run: str, keep: int, keep_every: int | None, dry_run: bool) -> list[st
         dropped = [
             path
             for name in sorted(os.listdir(folder))
-            if (path := os.path.join(folder, name)) not in kept
+            if checkpoint.is_own(name)
+            and (path := os.path.join(folder, name)) not in kept
             and not (name.startswith(checkpoint.BAD) and read_seal(path) is not None)
         ]
         if not dry_run:
@@ -158,7 +160,10 @@ def _remove(path: str) -> None:
     if not path.endswith(checkpoint.DROPPED):
         target = path + checkpoint.DROPPED
         os.rename(path, target)
-    shutil.rmtree(target)
+    if os.path.islink(target):
+        os.unlink(target)
+    else:
+        shutil.rmtree(target)
 
 
 def _summary(name: str, array: np.ndarray) -> dict[str, Any]:

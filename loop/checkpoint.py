@@ -58,6 +58,24 @@ class Found(NamedTuple):
     sealed: bool
 
 
+def is_own(name: str) -> bool:
+    """Whether a name in the folder of checkpoints is one that is given here: those of others, such
+    as the copies that people make, are left alone."""
+    for suffix in (DROPPED, _PARTIAL, _CUT):
+        name = name.removesuffix(suffix)
+    number = name.removeprefix(BAD)
+    return number.isascii() and number.isdigit()
+
+
+def remove(path: str) -> None:
+    """Remove a checkpoint, or the link to one; what cannot be removed now stays."""
+    if os.path.islink(path):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def list_checkpoints(run_directory: str) -> list[Found]:
     """Every checkpoint of a run, torn ones included, by step."""
     folder = os.path.join(run_directory, FOLDER)
@@ -135,7 +153,7 @@ def set_aside(run_directory: str, step: int) -> None:
     for found in list_checkpoints(run_directory):
         if found.step > step and not found.bad:
             target = found.path.removesuffix(_PARTIAL) + _CUT
-            shutil.rmtree(target, ignore_errors=True)
+            remove(target)
             os.rename(found.path, target)
 
 
@@ -273,18 +291,18 @@ class Checkpointer:
     def _put_in_place(self, partial: str, final: str) -> None:
         if os.path.exists(final):  # a damaged one, or one of a run that was resumed before it
             old = final + DROPPED
-            shutil.rmtree(old, ignore_errors=True)
+            remove(old)
             os.rename(final, old)
         os.rename(partial, final)
         sync_directory(self._folder)
-        shutil.rmtree(final + _CUT, ignore_errors=True)
+        remove(final + _CUT)
 
     def _drop(self, newest: int, best: int | None) -> None:
         """Drop what the policy does not keep, and what killed saves and drops left. `best` is as of
         the newest save: a better one of a save to come drops this one only when it is whole."""
         for name in os.listdir(self._folder):
-            if name.endswith((DROPPED, _PARTIAL)):
-                shutil.rmtree(os.path.join(self._folder, name), ignore_errors=True)
+            if name.endswith((DROPPED, _PARTIAL)) and is_own(name):
+                remove(os.path.join(self._folder, name))
         good = [f for f in list_checkpoints(os.path.dirname(self._folder)) if not f.bad]
         if self._policy.keep is None:
             return
@@ -295,7 +313,7 @@ class Checkpointer:
                 continue
             dropped = found.path + DROPPED
             os.rename(found.path, dropped)
-            shutil.rmtree(dropped, ignore_errors=True)
+            remove(dropped)
 
 
 def _save_failed(step: int, error: BaseException) -> BaseException:

@@ -19,7 +19,7 @@ from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.codes import system as codes
 from sexpgpu.loop import events, status
 from sexpgpu.loop.checkpoint import FOLDER as CHECKPOINTS
-from sexpgpu.loop.checkpoint import list_checkpoints
+from sexpgpu.loop.checkpoint import is_own, list_checkpoints, remove
 from sexpgpu.loop.failure import failure, system_failure
 from sexpgpu.loop.seal import write_durably
 from sexpgpu.loop.targets import fan as targets
@@ -125,7 +125,12 @@ def release_reserve(directory: str) -> None:
 
 def clear(directory: str) -> None:
     """`--fresh`: remove what a run has written, and nothing else that may lie there."""
-    for name in (CHECKPOINTS, SOURCES, *PLACES.values()):
+    folder = os.path.join(directory, CHECKPOINTS)
+    with contextlib.suppress(OSError):
+        for name in filter(is_own, os.listdir(folder)):
+            remove(os.path.join(folder, name))
+        os.rmdir(folder)  # unless there is more in it
+    for name in (SOURCES, *PLACES.values()):
         shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
     names = (
         events.FILE, events.CUT_FILE, status.FILE, targets.FILE, IR_FILE, MANIFEST_FILE, _RESERVE,

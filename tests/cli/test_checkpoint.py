@@ -142,11 +142,18 @@ def test_prune(trained: Path, sx: Callable[..., Any]) -> None:
     torn = trained / "checkpoints" / "17.partial"
     torn.mkdir()
     (trained / "checkpoints" / "18.cut").mkdir()
+    (trained / "checkpoints" / "16.partial.dropped").mkdir()  # of a prune that was killed
+    (trained / "far").mkdir()
+    (trained / "checkpoints" / "19.cut").symlink_to(trained / "far")
+    (trained / "checkpoints" / "20-good").mkdir()  # a person's own
     would = sx("checkpoint", "prune", "runs/a", "--keep-every", "10", "--dry-run", "--json").json
-    assert {os.path.basename(p) for p in would["removed"]} == {"5", "15", "17.partial", "18.cut"}
+    assert {os.path.basename(p) for p in would["removed"]} == {
+        "5", "15", "16.partial.dropped", "17.partial", "18.cut", "19.cut",
+    }  # fmt: skip
     assert torn.exists()
     assert sx("checkpoint", "prune", "runs/a", "--keep-every", "10").code == 0
-    assert {p.name for p in (trained / "checkpoints").iterdir()} == {"10", "20"}
+    assert {p.name for p in (trained / "checkpoints").iterdir()} == {"10", "20", "20-good"}
+    assert (trained / "far").exists()
     assert sx("checkpoint", "verify", "runs/a").code == 0
 
 

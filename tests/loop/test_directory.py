@@ -76,5 +76,11 @@ def test_clear_removes_only_what_a_run_wrote(tmp_path: Path) -> None:
     (tmp_path / "tensorboard").mkdir()
     (tmp_path / "tensorboard" / "events.out").write_text("")
     (tmp_path / "notes.txt").write_text("mine")
+    for name in ("5", "bad-3", "7.cut", "9.partial", "5-good"):
+        (tmp_path / "checkpoints" / name).mkdir()
+    directory.clear(str(tmp_path))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoints", "notes.txt"]
+    assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["5-good"]
+    (tmp_path / "checkpoints" / "5-good").rmdir()
     directory.clear(str(tmp_path))
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
