@@ -7,6 +7,7 @@ from typing import Any
 from sexpgpu.lisp.analyze import (
     Tails,
     analyze_car,
+    arguments,
     items_of,
     native,
     parts,
@@ -52,10 +53,7 @@ def _assert(form: Any, scope: Scope, tails: Tails) -> Node:
     rest = form.cdr.cdr
     if isinstance(rest, Cons):
         items_of(rest.car)  # the places, which only a debugger could set
-        at = rest.cdr
-        while at is not NIL:
-            more.append(analyze_car(at, scope))
-            at = at.cdr
+        more = arguments(rest.cdr, scope, form)
     site = site_here()
     shown = brief(form.cdr.car)
 

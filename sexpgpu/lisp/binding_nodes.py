@@ -10,8 +10,8 @@ from sexpgpu.lisp.scope import Frame, Var
 from sexpgpu.lisp.values import Symbol
 
 
-class Let(Node):
-    """Parallel binding of lexical variables."""
+class Binding(Node):
+    """Lexical variables with their first values, around a body. `in_loop`: it may run again."""
 
     __slots__ = ("body", "in_loop", "inits", "multi", "variables")
 
@@ -23,6 +23,12 @@ class Let(Node):
         self.multi = body.multi
         for var, init in zip(variables, inits, strict=True):
             var.inits = [init]
+
+
+class Let(Binding):
+    """Parallel binding of lexical variables."""
+
+    __slots__ = ()
 
     def emit(self, frame: Frame) -> Run:
         return self._emit(frame, False)
@@ -79,19 +85,10 @@ def fresh_frame(inits: list[Run], body: Run, inner: Frame) -> Run:
     return run
 
 
-class Sequential(Node):
+class Sequential(Binding):
     """let*: one variable after another (lexical ones only)."""
 
-    __slots__ = ("body", "in_loop", "inits", "multi", "variables")
-
-    def __init__(self, variables: list[Var], inits: list[Node], body: Node, in_loop: bool) -> None:
-        self.variables = variables
-        self.inits = inits
-        self.body = body
-        self.in_loop = in_loop
-        self.multi = body.multi
-        for var, init in zip(variables, inits, strict=True):
-            var.inits = [init]
+    __slots__ = ()
 
     def emit(self, frame: Frame) -> Run:
         if self.in_loop and any(var.captured for var in self.variables):

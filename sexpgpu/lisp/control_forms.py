@@ -7,6 +7,7 @@ from typing import Any
 from sexpgpu.lisp.analyze import (
     Tails,
     analyze_car,
+    arguments,
     body,
     malformed,
     parts,
@@ -246,11 +247,7 @@ def _multiple_value_call(form: Any, scope: Scope, tails: Tails) -> Node:
     """Calls a function with all values of the forms."""
     parts(form, 1, None, "(multiple-value-call function form…)")
     function = analyze_car(form.cdr, scope)
-    nodes: list[Node] = []
-    at = form.cdr.cdr
-    while at is not NIL:
-        nodes.append(analyze_car(at, scope))
-        at = at.cdr
+    nodes = arguments(form.cdr.cdr, scope, form)
     site = site_here()
 
     def make(frame: Frame) -> Run:

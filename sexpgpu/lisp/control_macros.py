@@ -7,6 +7,7 @@ from typing import Any
 from sexpgpu.lisp.analyze import (
     Tails,
     analyze_car,
+    arguments,
     body,
     malformed,
     native,
@@ -143,11 +144,7 @@ def _funcall(form: Any, scope: Scope, tails: Tails) -> Node:
     """Calls a function that is a value."""
     parts(form, 1, None, "(funcall function argument…)")
     function = analyze_car(form.cdr, scope)
-    nodes: list[Node] = []
-    at = form.cdr.cdr
-    while at is not NIL:
-        nodes.append(analyze_car(at, scope))
-        at = at.cdr
+    nodes = arguments(form.cdr.cdr, scope, form)
     if isinstance(function, Constant) and type(function.value) is Function:
         return CallFixed(function.value, nodes, site_here())
     return CallValue(function, nodes, site_here())
@@ -160,9 +157,5 @@ def _apply(form: Any, scope: Scope, tails: Tails) -> Node:
 
     parts(form, 2, None, "(apply function argument… list)")
     function = analyze_car(form.cdr, scope)
-    nodes: list[Node] = []
-    at = form.cdr.cdr
-    while at is not NIL:
-        nodes.append(analyze_car(at, scope))
-        at = at.cdr
+    nodes = arguments(form.cdr.cdr, scope, form)
     return ApplyNode(function, nodes, site_here())

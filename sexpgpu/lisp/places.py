@@ -270,15 +270,3 @@ def _byte_place(name: str, deposit: str) -> None:
 
 _byte_place("ldb", "dpb")
 _byte_place("mask-field", "deposit-field")
-
-
-def _progn_place(name: str) -> None:
-    """(if …), (progn …) are no places; this says so with a fix."""
-
-    @place(name)
-    def _(place_form: Any, scope: Scope) -> Place:
-        raise malformed(f"{brief(place_form)} is not a place", place_form)
-
-
-_progn_place("if")
-_progn_place("progn")

@@ -14,6 +14,7 @@ from sexpgpu.lisp.analyze import (
     Tails,
     analyze,
     analyze_car,
+    arguments,
     malformed,
     native,
     parts,
@@ -107,12 +108,7 @@ def _new_last(target: Callable[..., Any], arguments: int) -> Callable[..., Any]:
 def _direct(place_form: Any, value: Any, scope: Scope, local: Any) -> Node:
     """The arguments, then the value, then the setf function: no temporaries."""
     head = place_form.car
-    nodes: list[Node] = []
-    cells = place_form.cdr
-    while isinstance(cells, Cons):
-        nodes.append(analyze_car(cells, scope))
-        cells = cells.cdr
-    nodes.append(analyze_car(value, scope))
+    nodes = [*arguments(place_form.cdr, scope, place_form), analyze_car(value, scope)]
     site = site_here()
     if local is not None:
         local.var.touch(scope.level)
