@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,8 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `reference_programs`
 
 # Two dtypes that meet without being told to are an error in our own lowering.
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")

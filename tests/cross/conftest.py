@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from reference_programs import compiled
 
 import sexpgpu as sx
 from sexpgpu.lowering.backend import open_backend
@@ -129,8 +130,7 @@ class Probe:
 
         given = {k: jnp.asarray(v) for k, v in self.parameters.items()}
         with jax.default_matmul_precision("highest"):
-            # one program: op by op, each shape of each op would be compiled by itself
-            wanted, gradients = jax.jit(lambda p: (apply(p), jax.grad(loss)(p)))(given)
+            wanted, gradients = compiled(lambda p: (apply(p), jax.grad(loss)(p)))(given)
         for device in ("interp", "cpu"):
             close(self.output(device), wanted, tolerance, f"output on {device}")
             found = self.gradients(device)

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from reference_programs import compiled
 
 import sexpgpu as sx
 from sexpgpu.loop.data.loader import TrainingBatches
@@ -127,7 +128,7 @@ def test_gradients_of_an_example(name: str, precision: str) -> None:
     backend = open_backend("cpu")
     program = backend.compile(lambda engine, x: engine.call(graph, x), [given], ())
     got = backend.get(program(given))
-    value, wanted = jax.jit(jax.value_and_grad(loss))(params, batch)
+    value, wanted = compiled(jax.value_and_grad(loss))(params, batch)
     weight = float(got["loss/objective/weight"])
     tolerance = TOLERANCE[precision]
     assert float(got["loss/objective/sum"]) / weight == pytest.approx(float(value), rel=tolerance)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from reference_programs import compiled
 
 import sexpgpu as sx
 
@@ -36,7 +37,7 @@ def agrees(
         return (each * w).sum() / w.sum()
 
     total = np.broadcast_to(weight, np.shape(losses(*map(jnp.asarray, arrays[:2])))).sum()
-    value, gradient = jax.jit(jax.value_and_grad(mean))(*map(jnp.asarray, arrays[:2]))
+    value, gradient = compiled(jax.value_and_grad(mean))(*map(jnp.asarray, arrays[:2]))
     for device in DEVICES:
         function = standard(text, device)
         found = function(*arrays)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from reference_programs import compiled
 
 import sexpgpu as sx
 
@@ -187,7 +188,7 @@ def test_batch_norm_in_a_run(device: str, micro: int, tmp_path: Path) -> None:
         return jnp.mean((y - x.sum(-1, keepdims=True)) ** 2)
 
     curve = []
-    of_part = jax.jit(jax.value_and_grad(loss))
+    of_part = compiled(jax.value_and_grad(loss))
     for x in batches(made, "train", 6):
         values, slopes = [], []
         for part in np.split(x, micro):

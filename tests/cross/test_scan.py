@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
+from reference_programs import compiled
 
 import sexpgpu as sx
 from sexpgpu.ir.graph import Node, nodes_within
@@ -163,7 +164,7 @@ def test_against_jax(case, device: str, dtype: str) -> None:
     tolerance = 1e-11 if dtype == "float64" else 2e-5
     every = tuple(range(len(given)))
     with jax.enable_x64(dtype == "float64"):
-        want, gradients = jax.jit(jax.value_and_grad(reference, every))(*given)
+        want, gradients = compiled(jax.value_and_grad(reference, every))(*given)
         wanted = [np.asarray(g) for g in gradients]
     got = function.grad(*given)
     np.testing.assert_allclose(function(*given), want, rtol=tolerance)
@@ -185,7 +186,7 @@ def test_second_derivatives_against_jax(case) -> None:
         def penalty(*xs: Any) -> Any:
             return sum(jnp.sum(g**2) for g in jax.grad(reference, every)(*xs))
 
-        wanted = jax.jit(jax.grad(penalty, every))(*given)
+        wanted = compiled(jax.grad(penalty, every))(*given)
     got = gradient.grad(*given)
     for g, w in zip(got if len(given) > 1 else [got], wanted, strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-10 * np.abs(w).max())

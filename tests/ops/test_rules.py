@@ -24,6 +24,7 @@ from op_driving import (
     ulps_apart,
     vjp_graph,
 )
+from reference_programs import compiled
 
 from sexpgpu.lowering.interp.evaluate import Plan, evaluate
 from sexpgpu.lowering.interp.registry import RULES as NUMPY_RULES
@@ -157,7 +158,7 @@ def test_vjp_against_jax(op: OpDef) -> None:
         return ours, list(theirs)
 
     with jax.enable_x64(True):
-        results, wanted = jax.jit(both)(given, inputs, cotangents)
+        results, wanted = compiled(both)(given, inputs, cotangents)
     for sample, got, want in zip(samples, results, wanted, strict=True):
         for name, value in want.items():
             value = np.asarray(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import numpy as np
 import pytest
@@ -90,12 +92,18 @@ def draw_graph(shape: tuple[int, ...], batch: int | None, per_example: int) -> G
     return b.finish("draw", {"bits": bits, "uniform": uniform, "normal": normal})
 
 
-def both(graph: Graph, key, offset: int) -> tuple[dict, dict]:
-    inputs = {"key": np.array(key, U), "offset": np.array(offset, U)}
-    numpy = evaluate(Plan(graph), inputs)
-    with jax.enable_x64(True):
-        xla = jax.jit(lambda given: lower(graph, given, PLAIN))(inputs)
-    return numpy, {name: np.asarray(x) for name, x in xla.items()}
+def drawing(graph: Graph) -> Callable[..., tuple[dict, dict]]:
+    """The draws of a graph from (key, offset) by NumPy and by XLA, which compiles it once."""
+    program = jax.jit(lambda given: lower(graph, given, PLAIN))
+
+    def both(key, offset: int) -> tuple[dict, dict]:
+        inputs = {"key": np.array(key, U), "offset": np.array(offset, U)}
+        numpy = evaluate(Plan(graph), inputs)
+        with jax.enable_x64(True):
+            xla = program(inputs)
+        return numpy, {name: np.asarray(x) for name, x in xla.items()}
+
+    return both
 
 
 @pytest.mark.parametrize(
@@ -104,15 +112,14 @@ def both(graph: Graph, key, offset: int) -> tuple[dict, dict]:
      ((0, 3), 0, 1), ((4, 0), None, 1), ((6,), 0, 1)],
 )  # fmt: skip
 def test_numpy_and_xla_draw_the_same(shape, batch, per_example) -> None:
-    graph = draw_graph(shape, batch, per_example)
-    numpy, xla = both(graph, (7, 9), 5)
+    numpy, xla = drawing(draw_graph(shape, batch, per_example))((7, 9), 5)
     np.testing.assert_array_equal(xla["bits"], numpy["bits"])
     np.testing.assert_array_equal(xla["uniform"], numpy["uniform"])
     assert numpy["bits"].shape == shape
 
 
 def test_uniforms_and_normals_look_like_it_and_agree() -> None:
-    numpy, xla = both(draw_graph((300, 1000), 0, 1), (1, 2), 0)
+    numpy, xla = drawing(draw_graph((300, 1000), 0, 1))((1, 2), 0)
     uniform, normal = numpy["uniform"], numpy["normal"]
     assert uniform.min() >= 0
     assert uniform.max() < 1
@@ -129,15 +136,16 @@ def test_uniforms_and_normals_look_like_it_and_agree() -> None:
 def test_a_split_batch_draws_what_the_whole_does(batch: int, per_example: int) -> None:
     examples, other = 12, 5
 
-    def draw(count: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
+    def drawn(count: int, *offsets: int) -> list[tuple[np.ndarray, np.ndarray]]:
         extents = [count * per_example, other]
         shape = tuple(extents if batch == 0 else extents[::-1])
-        numpy, xla = both(draw_graph(shape, batch, per_example), (3, 4), offset)
-        return numpy["bits"], xla["bits"]
+        draw = drawing(draw_graph(shape, batch, per_example))
+        pairs = [draw((3, 4), offset) for offset in offsets]
+        return [(numpy["bits"], xla["bits"]) for numpy, xla in pairs]
 
-    whole = draw(examples, 100)
+    (whole,) = drawn(examples, 100)
     for count in (1, 3, 4):
-        parts = [draw(count, 100 + i) for i in range(0, examples, count)]
+        parts = drawn(count, *range(100, 100 + examples, count))
         for k in (0, 1):
             np.testing.assert_array_equal(
                 np.concatenate([part[k] for part in parts], batch), whole[k]
