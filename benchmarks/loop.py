@@ -13,6 +13,7 @@ resume        a killed gpt-char goes on: from the start of the process to its fi
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
@@ -37,6 +38,7 @@ from sexpgpu.loop.run import RunOptions, execute
 from sexpgpu.loop.schedule import Schedule
 from sexpgpu.loop.step import Step, context_types
 from sexpgpu.lowering.backend import open_backend
+from sexpgpu.lowering.memory import training_environment
 
 ROOT = Path(__file__).parents[1]
 
@@ -266,6 +268,9 @@ def main() -> None:
     unknown = set(given.jobs) - JOBS.keys()
     if unknown:
         parser.error(f"no job {', '.join(sorted(unknown))}; there are {', '.join(JOBS)}")
+    again = training_environment("cpu")  # as the command line trains
+    if again is not None:
+        os.execve(sys.executable, sys.orig_argv, again)
     print("| what | found | bar | spread |", "| --- | --- | --- | --- |", sep="\n", flush=True)
     for name in given.jobs or JOBS:
         for row in JOBS[name](given.rounds, given.wait):

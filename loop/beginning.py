@@ -92,12 +92,8 @@ def passes_due(meta: Mapping[str, Any], passes: Sequence[Pass], steps: int) -> l
 def tell_last_interval(trainer: Trainer) -> None:
     """The `train` event of what was measured since the last one, where the run ends at the step it
     begins at: a run of so many steps has it."""
-    parts, recorder = trainer.parts, trainer.parts.recorder
-    if trainer.step < parts.schedule.steps or not recorder.pending:
+    recorder, counters = trainer.parts.recorder, trainer.counters()
+    if trainer.step < trainer.parts.schedule.steps or not recorder.pending:
         return
-    counters = {n: int(v) for n, v in parts.backend.get(trainer.state["counter"]).items()}
     recorder.begin(counters)
-    series = recorder.results(counters, 0.0, parts.backend.memory_peak())
-    trainer.last |= series
-    staged = {"stage": trainer.course.stage} if len(parts.programs) > 1 else {}
-    parts.events.append("train", trainer.step, metrics=series, **staged)
+    trainer.reports.tell(trainer.program, trainer.step, counters, 0.0)

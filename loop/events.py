@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sexpgpu.diagnostics.codes import system as codes
+from sexpgpu.diagnostics.model import Diagnostic
 from sexpgpu.loop.failure import as_json, failure, warning
 
 FILE = "events.jsonl"
@@ -206,8 +207,12 @@ class EventLog:
         if self._lost:
             self._lost = False
             what = f"{self._path} was removed or cut short while the run writes it"
-            self.append("warning", step, diagnostic=as_json(warning(codes.W_CKPT_005, what)))
+            self.warn(warning(codes.W_CKPT_005, what), step)
         return record
+
+    def warn(self, found: Diagnostic, step: int) -> None:
+        """Append a warning."""
+        self.append("warning", step, diagnostic=as_json(found))
 
     def mark(self) -> dict[str, int]:
         """Where the log stands, for a checkpoint: the next `seq` and the `offset` in bytes.

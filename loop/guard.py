@@ -13,7 +13,8 @@ from sexpgpu.diagnostics.codes import run as codes
 from sexpgpu.diagnostics.model import Diagnostic, Note, SxError
 from sexpgpu.loop import checkpoint, diagnose, directory
 from sexpgpu.loop.initial import flattened
-from sexpgpu.loop.train import NonFiniteError, Trainer
+from sexpgpu.loop.reports import NonFiniteError
+from sexpgpu.loop.train import Trainer
 
 
 def non_finite(trainer: Trainer, found: NonFiniteError, run_directory: str) -> SxError:

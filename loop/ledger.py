@@ -115,7 +115,7 @@ class Ledger:
 
     def warned(self, warnings: Sequence[Diagnostic], step: int) -> None:
         for found in warnings:
-            self.events.append("warning", step, diagnostic=as_json(found))
+            self.events.warn(found, step)
 
     def ended(self, result: RunResult, reason: str, error: BaseException | None) -> None:
         """The last status and the `close` event: the truth about how the run ended."""

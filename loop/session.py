@@ -12,9 +12,9 @@ from sexpgpu.diagnostics.codes import run as run_codes
 from sexpgpu.diagnostics.model import SxError
 from sexpgpu.ir.document import Document
 from sexpgpu.loop import checkpoint, directory, resume, status
-from sexpgpu.loop.averages import model_of
 from sexpgpu.loop.beginning import Beginning, begin, passes_due, tell_last_interval
 from sexpgpu.loop.data.opened import Opened
+from sexpgpu.loop.ending import give, remaining, summary
 from sexpgpu.loop.evaluate import Pass
 from sexpgpu.loop.events import check_mark
 from sexpgpu.loop.executables import ahead
@@ -23,18 +23,19 @@ from sexpgpu.loop.guard import non_finite
 from sexpgpu.loop.ledger import Ledger, machine_of
 from sexpgpu.loop.lock import RunLock
 from sexpgpu.loop.moving import Curriculum
+from sexpgpu.loop.parts import Parts
 from sexpgpu.loop.planned import planned_step
-from sexpgpu.loop.predict import surroundings
 from sexpgpu.loop.profiling import Profiling
 from sexpgpu.loop.progress import Progress
 from sexpgpu.loop.recorder import Recorder
+from sexpgpu.loop.reports import NonFiniteError
 from sexpgpu.loop.run import RunOptions, RunResult
 from sexpgpu.loop.schedule import AUTO_LEAST, Schedule, steps_together
 from sexpgpu.loop.signals import Requests, interruptible, listening
 from sexpgpu.loop.stages import Program, most_flops, programs
 from sexpgpu.loop.statistics import compute as statistics
 from sexpgpu.loop.targets.fan import Fan
-from sexpgpu.loop.train import COMPLETE, NonFiniteError, Parts, Trainer
+from sexpgpu.loop.train import COMPLETE, Trainer
 from sexpgpu.lowering.backend import Backend, Compiled, open_backend
 from sexpgpu.lowering.peaks import peak_flops
 
@@ -187,13 +188,7 @@ class Session:
             return False
         check_mark(start.directory, meta["events"])
         self._progress.say(f"{start.directory} is finished, at step {before['step']}")
-        self.result.parameters = {
-            name.removeprefix("param/"): array
-            for name, array in tensors.items()
-            if name.startswith("param/")
-        }
-        self.result.model = model_of(self.document, tensors)
-        self.result.model |= surroundings(self.document, tensors, meta["ctx"])
+        give(self.result, self.document, tensors, meta["ctx"])
         self.result.state, self.result.step = "finished", before["step"]
         self.result.summary = before.get("summary", {})
         return True
@@ -356,20 +351,13 @@ class Session:
             if trainer is not None:
                 result.step = trainer.step
                 result.abandoned |= trainer.abandoned
-                tensors = trainer.remaining()
-                result.parameters = {
-                    name.removeprefix("param/"): array
-                    for name, array in tensors.items()
-                    if name.startswith("param/")
-                }
+                tensors = remaining(trainer)
                 if tensors:
-                    result.model = model_of(self.document, tensors)
-                    known = trainer.known(trainer.step)
-                    result.model |= surroundings(self.document, tensors, known)
+                    give(result, self.document, tensors, trainer.known(trainer.step))
             if self._ledger is not None:
                 for name in self._requests.take_received():
                     self._ledger.events.append("signal", result.step, signal=name)
-                result.summary = self._summary(trainer)
+                result.summary = summary(trainer, result.step, time.monotonic() - self._began)
                 self._ledger.ended(result, self._reason, error)
             if self._fan is not None:
                 for found in self._fan.close():
@@ -382,16 +370,3 @@ class Session:
             if self._lock is not None:
                 directory.release_reserve(str(result.directory))
                 self._lock.release()
-
-    def _summary(self, trainer: Trainer | None) -> Mapping[str, Any]:
-        """The final and best metrics, totals, and seconds of wall time."""
-        return {
-            "metrics": dict(trainer.last) if trainer is not None else {},
-            "best": trainer.best if trainer is not None else None,
-            "totals": {
-                "steps": self.result.step,
-                "samples": trainer.course.samples(self.result.step) if trainer is not None else 0,
-                "nonfinite": trainer.parts.recorder.nonfinite if trainer is not None else 0,
-            },
-            "wall_s": trainer.wall() if trainer is not None else time.monotonic() - self._began,
-        }

@@ -1,7 +1,7 @@
 """The loop: next batch, step, metrics, evaluations, curriculum, checkpoint, stop. In that order,
 always.
 
-Drives any Backend. What opens and closes its parts is `run.py`; when things happen is
+Drives any Backend. What opens and closes its parts is `session.py`; when things happen is
 `schedule.py`. Reports are read a step late, so that the host never stalls the device; before an
 evaluation or a checkpoint all are read.
 """
@@ -10,71 +10,31 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from sexpgpu.diagnostics.codes.run import W_RUN_031
 from sexpgpu.diagnostics.codes.system import E_CKPT_007
-from sexpgpu.diagnostics.model import Diagnostic
-from sexpgpu.ir.document import Document
 from sexpgpu.ir.types import TensorType
 from sexpgpu.loop.averages import Averages
 from sexpgpu.loop.best import Best
-from sexpgpu.loop.checkpoint import Checkpointer, Saved
+from sexpgpu.loop.checkpoint import Saved
 from sexpgpu.loop.context import StepContext
 from sexpgpu.loop.data.loader import TrainingBatches
 from sexpgpu.loop.evaluate import Pass
-from sexpgpu.loop.events import EventLog
 from sexpgpu.loop.executables import Executables
-from sexpgpu.loop.failure import as_json, failure, warning
+from sexpgpu.loop.failure import failure
 from sexpgpu.loop.feeds import Feed, Feeder, Feeds
 from sexpgpu.loop.initial import flattened
 from sexpgpu.loop.moving import Curriculum
-from sexpgpu.loop.profiling import Profiling
-from sexpgpu.loop.recorder import Recorder
-from sexpgpu.loop.report import Told
-from sexpgpu.loop.schedule import Schedule
-from sexpgpu.loop.signals import Requests
+from sexpgpu.loop.parts import Parts
+from sexpgpu.loop.reports import Reports
 from sexpgpu.loop.stages import Course, Leg, Program, context_read
-from sexpgpu.loop.status import Status
 from sexpgpu.loop.step import StepState
-from sexpgpu.lowering.backend import Backend
 
 COMPLETE = ("finished", "stopped early")
 """How `Trainer.run` says that nothing is left to do."""
-
-
-class NonFiniteError(Exception):
-    """The finite guard has stopped the run: which step, and what its report said."""
-
-    def __init__(self, step: int, values: Mapping[str, Told]) -> None:
-        super().__init__(f"step {step}")
-        self.step = step
-        self.values = dict(values)
-
-
-class Parts(NamedTuple):
-    """Everything that a run has open."""
-
-    document: Document
-    backend: Backend
-    programs: list[Program]  # one for each stage of the training loader
-    batches: list[TrainingBatches]  # likewise
-    curriculum: Curriculum | None
-    passes: list[Pass]
-    schedule: Schedule
-    recorder: Recorder
-    events: EventLog
-    status: Status
-    requests: Requests
-    checkpointer: Checkpointer
-    lock_lost: Callable[[], bool]
-    tick: Callable[[int, int, Mapping[str, Any]], None]
-    target_warnings: Callable[[], list[Diagnostic]]
-    profiling: Profiling | None = None
 
 
 class Trainer:
@@ -99,8 +59,9 @@ class Trainer:
         self._context_types = context_read(parts.document, parts.programs)
         self.averages = Averages(parts.document, parts.backend)
         self.executables = Executables(parts.backend, parts.requests, parts.status, parts.recorder)
-        self._unread: deque[tuple[int, int, Any]] = deque()
-        self._watched: dict[int, Any] = {}  # step -> its diagnostics, not yet read
+        self.reports = Reports(
+            parts.document, parts.backend, parts.recorder, parts.events, parts.requests
+        )
         self._saved_at: int | None = None
         self._fresh = True  # nothing has been done at this step yet
         self._pace: tuple[int, float] | None = None  # the first steps done here, and when
@@ -108,7 +69,6 @@ class Trainer:
         policy, stop = parts.document.run.checkpoint.best, parts.document.run.stop
         self._best = None if policy is None else Best(":best", *policy)
         self._stop = None if stop is None else Best(":stop", *stop.best)
-        self.last: dict[str, Any] = {}  # the newest value of every series
         self._left = False  # a read goes on in a thread of its own
         self.wall_before = 0.0
         self._began = began
@@ -153,7 +113,7 @@ class Trainer:
         to stop (a signal's name, `time limit`). Raises NonFiniteError, and the coded errors of
         data and checkpoints."""
         parts = self.parts
-        parts.recorder.begin(self._counters())
+        parts.recorder.begin(self.counters())
         if len(parts.programs) > 1:
             parts.status.update(stage=self.course.stage)
             self._prepare()
@@ -166,14 +126,13 @@ class Trainer:
                 feed = feeds.take(parts.requests.stopping)
                 if feed is None or not self._dispatch(feed):
                     break
-                while len(self._unread) > 1:
-                    self._read(feeds.waited)
+                self.reports.read(feeds.waited, leave=1)
                 self._show()
                 leg = self.course.leg
                 self._attend(feeds.waited)
                 if self.course.leg is not leg:
                     feeds.turn(parts.requests.stopping)
-            self._drain(feeds.waited)
+            self.reports.read(feeds.waited)
         self._left = feeds.abandoned
         if self._patience_is_over() and not self.due and self.step < parts.schedule.steps:
             self._settle(self._last_passes(), save=self._saved_at != self.step)
@@ -207,16 +166,17 @@ class Trainer:
         compiled = self.executables.steps(program, feed, self.state, self.constants)
         if compiled is None:
             return False
+        watched = None
         if program.watching is not None and self.parts.schedule.watches(feed.step):
             watch = self.executables.watch(program, feed, self.state, self.constants)
             if watch is None:
                 return False
-            self._watched[feed.step] = watch(*trees)
+            watched = watch(*trees)
         self.parts.requests.begin_dispatch()
         self.state, report = compiled(*trees)
         if self.parts.profiling is not None:
             self.parts.profiling.dispatched(report)
-        self._unread.append((feed.step, feed.k, report))
+        self.reports.add(program, feed.step, feed.k, report, watched)
         self.step += feed.k
         return True
 
@@ -236,7 +196,7 @@ class Trainer:
         due = [p.name for p in parts.schedule.due_passes(self.step)]
         save = parts.schedule.saves(self.step) or parts.requests.take_checkpoint()
         if due or save:
-            self._drain(waited)
+            self.reports.read(waited)
             self._settle(due, save, waited)
         self.announce_saved()
         self._note_signals()
@@ -256,62 +216,13 @@ class Trainer:
         if save or (self.best is not None and self.best["step"] == self.step and due):
             self._save()
 
-    # -- reports ----------------------------------------------------------------------------
-
-    def _drain(self, waited: float) -> None:
-        while self._unread:
-            self._read(waited)
-
-    def _read(self, waited: float) -> None:
-        """Read the oldest report; write the train event when it ends an interval."""
-        parts = self.parts
-        first, k, report = self._unread.popleft()
-        host = parts.backend.get(report)
-        parts.requests.end_dispatch()
-        vectors = host["packed"].reshape(k, -1)
-        step, watching = self.program.step, self.program.watching
-        if first in self._watched and watching is not None:
-            told = watching.told(parts.backend.get(self._watched.pop(first)))
-            parts.events.append("diagnostic", first + 1, values=told)
-        for i in range(k):
-            values = step.layout.unpack(vectors[i])
-            finite = parts.recorder.add(values)
-            if not finite and parts.document.run.finite != "ignore":
-                if bool(values["halted"]):
-                    raise NonFiniteError(first + i, values)
-                self._skipped(first + i, values)
-            if parts.recorder.ends_interval(first + i + 1):
-                counters = {
-                    name: int(np.reshape(total, k)[i]) for name, total in host["counter"].items()
-                }
-                self._tell(first + i + 1, counters, waited)
-
-    def _tell(self, step: int, counters: Mapping[str, int], waited: float) -> None:
-        """The train event of the interval that ends after that many steps."""
-        parts = self.parts
-        series = parts.recorder.results(counters, waited, parts.backend.memory_peak())
-        self.last |= series
-        staged = {"stage": self.course.stage} if len(parts.programs) > 1 else {}
-        parts.events.append("train", step, metrics=series, **staged)
-
-    def _skipped(self, step: int, values: Mapping[str, Told]) -> None:
-        self.warn(
-            warning(
-                W_RUN_031,
-                f"step {step} skipped: loss {float(values['loss'])}, "
-                f"gradient norm {float(values['grad-norm'])}",
-            ),
-            step + 1,
-        )
-
-    def warn(self, found: Diagnostic, step: int) -> None:
-        self.parts.events.append("warning", step, diagnostic=as_json(found))
+    # -- what is seen of it ------------------------------------------------------------------
 
     def _note_signals(self) -> None:
         for name in self.parts.requests.take_received():
             self.parts.events.append("signal", self.step, signal=name)
         for found in self.parts.target_warnings():
-            self.warn(found, self.step)
+            self.parts.events.warn(found, self.step)
 
     def _show(self) -> None:
         steps = self.parts.schedule.steps
@@ -321,9 +232,9 @@ class Trainer:
         eta = (now - began) / done * (steps - self.step) if done else None
         self.parts.status.note(
             state="running", step=self.step, progress=self.step / steps, eta_s=eta,
-            metrics=self.last,
+            metrics=self.reports.last,
         )  # fmt: skip
-        self.parts.tick(self.step, steps, self.last)
+        self.parts.tick(self.step, steps, self.reports.last)
 
     # -- evaluations ------------------------------------------------------------------------
 
@@ -342,7 +253,7 @@ class Trainer:
         parts.recorder.clock.add("eval", seconds - compiling)
         if metrics is None:
             return False
-        self.last |= metrics
+        self.reports.last |= metrics
         parts.events.append(
             "eval", self.step, **{"pass": one.name}, metrics=metrics, records=one.batches.count,
             seconds=seconds,
@@ -350,7 +261,7 @@ class Trainer:
         for followed in (self._best, self._stop):
             if followed is not None and followed.follows(one.name):
                 followed.take(one.name, metrics, self.step)
-        parts.status.update(state="running", metrics=self.last, best=self.best)
+        parts.status.update(state="running", metrics=self.reports.last, best=self.best)
         return True
 
     # -- stages -----------------------------------------------------------------------------
@@ -367,21 +278,21 @@ class Trainer:
             elif key.startswith("counter/"):
                 counter = self.state["counter"][key.removeprefix("counter/")]
                 context[key] = np.asarray(parts.backend.get(counter))
-        known = {n: value for n, value in self.last.items() if n.startswith("eval/")}
+        known = {n: value for n, value in self.reports.last.items() if n.startswith("eval/")}
         known |= parts.recorder.lesson()
         decision = curriculum.run(step, context, known, self.host_constants)
         if decision.warning is not None:
-            self.warn(decision.warning, step)
+            parts.events.warn(decision.warning, step)
         if decision.stage != self.course.leg.stage:
             if parts.recorder.pending:
-                self._tell(step, self._counters(), waited)
+                self.reports.tell(self.program, step, self.counters(), waited)
             self.course.turn(decision.stage, step)
             parts.recorder.follow(self.program.step)
-        self.last |= decision.metrics
+        self.reports.last |= decision.metrics
         parts.events.append(
             "stage", step, stage=self.course.stage, before=before, metrics=decision.metrics
         )
-        parts.status.update(stage=self.course.stage, metrics=self.last)
+        parts.status.update(stage=self.course.stage, metrics=self.reports.last)
 
     # -- checkpoints ------------------------------------------------------------------------
 
@@ -441,7 +352,7 @@ class Trainer:
             "due": self.due,
             "best": self.best,
             "stop": None if self._stop is None else self._stop.save(),
-            "last": self.last,
+            "last": self.reports.last,
             "wall": self.wall(),
         }
 
@@ -462,7 +373,7 @@ class Trainer:
             self._best.restore({"found": meta["best"], "since": 0})
         if self._stop is not None and meta["stop"] is not None:
             self._stop.restore(meta["stop"])
-        self.last = dict(meta["last"])
+        self.reports.last = dict(meta["last"])
         self.wall_before = meta["wall"]
         self._saved_at = self.step if own else None
         self._fresh = False
@@ -475,28 +386,6 @@ class Trainer:
         """The ctx values after that many steps, but for those that the device counts."""
         return self._context({}).known(step)
 
-    def remaining(self) -> dict[str, np.ndarray]:
-        """The tensors as they stand, of the model, of averages, counters and statistics; none when
-        a failed step took them with it."""
-        averaged = {p for p, u in self.parts.document.updates.items() if u.average is not None}
-        parts = {
-            **{name: self.state[name] for name in ("param", "buffer", "counter")},
-            "updates": self.state["updates"],
-            "state": {p: states for p, states in self.state["state"].items() if p in averaged},
-        }
-        try:
-            host = self.parts.backend.get(parts)
-        except RuntimeError:
-            return {}
-        found = {
-            f"{part}/{path}": np.array(array)
-            for part in ("param", "buffer", "counter")
-            for path, array in host[part].items()
-        }
-        found |= {"updates": np.array(host["updates"]), **self.host_constants}
-        for path, states in host["state"].items():
-            found |= {f"state/{path}#{name}": np.array(a) for name, a in states.items()}
-        return found
-
-    def _counters(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
+        """The totals of the counters."""
         return {n: int(v) for n, v in self.parts.backend.get(self.state["counter"]).items()}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from loop_documents import make, run
 
-from sexpgpu.loop import executables, recorder, signals, train
+from sexpgpu.loop import executables, recorder, reports, signals, train
 from sexpgpu.loop.checkpoint import Checkpointer, list_checkpoints
 from sexpgpu.loop.data import records
 from sexpgpu.loop.data.loader import EvaluationBatches, TrainingBatches
@@ -69,18 +69,18 @@ def test_a_report_is_read_while_the_next_step_runs(
 ) -> None:
     log = ""
 
-    def noted(name: str) -> None:
-        original = getattr(train.Trainer, name)
+    def noted(owner: type, name: str) -> None:
+        original = getattr(owner, name)
 
-        def call(self: train.Trainer, given: Any) -> Any:
+        def call(*given: Any) -> Any:
             nonlocal log
             log += name[1]
-            return original(self, given)
+            return original(*given)
 
-        monkeypatch.setattr(train.Trainer, name, call)
+        monkeypatch.setattr(owner, name, call)
 
-    noted("_dispatch")
-    noted("_read")
+    noted(train.Trainer, "_dispatch")
+    noted(reports.Reports, "_read")
     run(make(steps=6, every=None, valid=0, log_every=2), tmp_path)
     assert log == "dd" + 4 * "rd" + "rr"
 
