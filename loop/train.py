@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ class Trainer:
         self._settle(self.due, save=unsaved)
         with Feeds(lambda: self.feeder(self.step)) as feeds:
             while self._goes_on():
-                feed = feeds.take(parts.requests.stopping)
+                feed = feeds.take(partial(self._meanwhile, feeds))
                 if feed is None or not self._dispatch(feed):
                     break
                 self.reports.read(feeds.waited, leave=1)
@@ -143,6 +144,16 @@ class Trainer:
             self._save()
         self._wait_saved()
         return reason or COMPLETE[self._patience_is_over()]
+
+    def _meanwhile(self, feeds: Feeds) -> bool:
+        """What can be done while data are waited for; whether to wait no longer."""
+        requests = self.parts.requests
+        if requests.take_checkpoint():
+            self.reports.read(feeds.waited)
+            self._note_signals()
+            self._save()
+        self.announce_saved()
+        return requests.stopping()
 
     def _goes_on(self) -> bool:
         if self.step >= self.parts.schedule.steps or self.parts.requests.stopping():

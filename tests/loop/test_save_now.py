@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,31 @@ def test_in_each_phase(
         for one in (whole, result)
     ]
     assert tensors[0] == tensors[1]
+
+
+def test_while_data_hang_the_steps_done_are_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[Requests]
+) -> None:
+    original, folder = TrainingBatches.read, str(tmp_path / "run")
+    monkeypatch.setattr(records, "AT_ONCE", -1)
+
+    def read(self: TrainingBatches, position: int) -> Any:
+        if position == 7:
+            asked[-1].receive(signal.SIGUSR1)
+            until = time.monotonic() + 60
+            while not list_checkpoints(folder) and time.monotonic() < until:
+                time.sleep(0.01)
+            assert list_checkpoints(folder)
+        return original(self, position)
+
+    monkeypatch.setattr(TrainingBatches, "read", read)
+    result = run(DOCUMENT, tmp_path)
+    assert (result.exit_status, result.step) == (0, 20)
+    (first, *others) = [f.step for f in list_checkpoints(folder)]
+    assert others == [10, 20]
+    assert first <= 7
+    found = list(read_events(f"{folder}/events.jsonl"))
+    assert [e["signal"] for e in found if e["kind"] == "signal"] == ["SIGUSR1"]
 
 
 def test_with_a_stop_there_is_one_checkpoint(
