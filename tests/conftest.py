@@ -32,10 +32,12 @@ if "SEXPGPU_CACHE" not in os.environ:
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# A shell that runs the suite in the background has it ignore interrupts, and so would the processes
-# that tests start and interrupt.
+# A shell that runs the suite in the background has it ignore interrupts, `nohup` the end of the
+# terminal, and so would the processes that tests start and send those signals.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 settings.register_profile(
     "fixed",

@@ -193,12 +193,11 @@ class State:
         self.seed = seed
 
     def finish(self) -> None:
-        """End an evaluation: what is read or printed before the next one has no deadline, and does
-        not pay for what this one has used up."""
+        """End an evaluation: what is read or printed before the next one, however much in all, has
+        no limit but that of depth."""
+        self.stack.clear()
         self.deadline = inf
-        self.reserve = self.limits.fuel
-        self.memory = self.limits.memory
-        self.output_left = self.limits.output
+        self.reserve = self.memory = self.output_left = self.objects_before = sys.maxsize
 
     def refuel(self, site: Site | None = None) -> None:
         """Called when `fuel` has gone below zero: the next chunk, or E-LIMIT at `site` (a loop's,
