@@ -33,7 +33,7 @@ import orbax.checkpoint  # noqa: F401
 from loop_documents import make, run
 
 import sexpgpu as sx
-from sexpgpu.loop import checkpoint, train
+from sexpgpu.loop import checkpoint, reports, train
 from sexpgpu.loop.evaluate import Pass
 from sexpgpu.lowering.interp.backend import InterpBackend
 
@@ -147,7 +147,7 @@ class Points:
     def wrap_all(self, device: str) -> None:
         self.wrap_system()
         self.wrap(train.Trainer, "_dispatch", "step")
-        self.wrap(train.Trainer, "_read", "report")
+        self.wrap(reports.Reports, "_read", "report")
         self.wrap(Pass, "run", "evaluation")
         self.wrap(checkpoint, "seal", "seal")
         self.wrap(checkpoint.Checkpointer, "_write", "save")
