@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from loop_documents import make, run
+from told import series
 
 from sexpgpu.ir.document import Stop
 from sexpgpu.loop.checkpoint import list_checkpoints, load
 from sexpgpu.loop.events import read_events
-from sexpgpu.loop.recorder import is_of_the_machine
 from sexpgpu.loop.train import Trainer
 
 
@@ -35,16 +35,6 @@ def drawn(rng: random.Random) -> dict[str, Any]:
     if given["eval_every"] and rng.random() < 0.4:
         given["stop"] = Stop(best=(rng.choice(("min", "max")), "eval/valid/loss"), patience=2)
     return given
-
-
-def told(directory: Path) -> dict[tuple[int, str], Any]:
-    """(step, series) -> value, of the machine's None; each stands once."""
-    found: dict[tuple[int, str], Any] = {}
-    for event in read_events(str(directory / "events.jsonl")):
-        for name, value in event.get("metrics", {}).items():
-            assert (event["step"], name) not in found
-            found[event["step"], name] = None if is_of_the_machine(name) else value
-    return found
 
 
 def end(directory: Path) -> tuple[int, dict[str, bytes], dict[str, Any]]:
@@ -90,6 +80,6 @@ def test_options_that_meet(tmp_path: Path, seed: int) -> None:
         interrupted(document, tmp_path, at, rng.choice(("killed", "stopped")))
     assert run(document, tmp_path, resume="latest").exit_status == 0
     assert end(tmp_path / "run") == end(tmp_path / "whole")
-    assert told(tmp_path / "run") == told(tmp_path / "whole")
+    assert series(tmp_path / "run") == series(tmp_path / "whole")
     events = list(read_events(str(tmp_path / "run" / "events.jsonl")))
     assert [e["seq"] for e in events] == list(range(len(events)))

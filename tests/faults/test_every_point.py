@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from told import series
 
 import sexpgpu as sx
 from sexpgpu.loop.checkpoint import load, newest_whole
 from sexpgpu.loop.events import read_events
-from sexpgpu.loop.recorder import is_of_the_machine
 from sexpgpu.loop.weights import model_for
 
 ROOT = Path(__file__).parents[2]
@@ -24,15 +24,6 @@ DOCUMENT = {
     "steps": 24, "every": 3, "log_every": 2, "eval_every": 5, "keep": 2, "microbatches": 2,
     "best": ["min", "eval/valid/loss"],
 }  # fmt: skip
-
-
-def series(directory: Path) -> dict[tuple[int, str], Any]:
-    found: dict[tuple[int, str], Any] = {}
-    for event in read_events(str(directory / "events.jsonl")):
-        for name, value in event.get("metrics", {}).items():
-            assert (event["step"], name) not in found, (directory, event["step"], name)
-            found[event["step"], name] = None if is_of_the_machine(name) else value
-    return found
 
 
 def state(directory: Path) -> tuple[dict[str, bytes], dict[str, Any]]:

@@ -10,21 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from told import series
 
 from sexpgpu.loop.checkpoint import list_checkpoints, load, newest_whole
-from sexpgpu.loop.events import read_events
-from sexpgpu.loop.recorder import is_of_the_machine
 
 DOCUMENT = {"steps": 150, "every": 5, "log_every": 3, "eval_every": 40, "keep": 3}
-
-
-def series(directory: Path) -> dict[tuple[int, str], Any]:
-    found: dict[tuple[int, str], Any] = {}
-    for event in read_events(str(directory / "events.jsonl")):
-        for name, value in event.get("metrics", {}).items():
-            assert (event["step"], name) not in found
-            found[event["step"], name] = None if is_of_the_machine(name) else value
-    return found
 
 
 def last_tensors(directory: Path) -> dict[str, bytes]:
